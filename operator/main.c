@@ -305,7 +305,7 @@ static void begin_handover(struct cadre_operator *o, const char *to, int64_t now
     o->handed_ms = now_ms;
 }
 
-// It gives the Lease back when no write is in progress. Then it takes part in the election like every replica.
+// Gives the Lease back when no write is in progress. Then this replica takes part in the election like every other one.
 static void go_on_handing(struct cadre_operator *o, int64_t now_ms)
 {
     if (o->election && !o->releasing && deciding_idle(o->deciding)) {

@@ -223,7 +223,8 @@ static enum distance distance_to(const struct planner *p, uint32_t sender, const
     return distance(place_of(p->from, sender), to->place);
 }
 
-// The nearest of the ranks that have the same block as `first`. Among equally near ones, the one that has sent least.
+// The nearest of the ranks that have the same block as `first`. If several are equally near, the one that has sent
+// least.
 static uint32_t best_sender(const struct planner *p, uint32_t first, const struct receiver *to)
 {
     uint32_t best = first + p->replicas[to->rank % p->n_replicas];

@@ -322,7 +322,7 @@ static int head_next(struct record_reader *r, const char **data, size_t *len, st
     return 1;
 }
 
-// Where the next bytes go. A collected body continues after the bytes that it has.
+// Returns the place for the next bytes. A collected body continues after the bytes that it has.
 static char *body_place(struct record_reader *r)
 {
     const struct record_open *o = open_find(r, &r->now.h);

@@ -123,7 +123,8 @@ bool record_writer_take(struct record_writer *w, struct record_header *ret_heade
     return true;
 }
 
-// Where a message goes: all of it into `out`, or long stretches into `gather`, with runs of `out` between them.
+// The destination of a message: all of it goes into `out`, or long stretches go into `gather`, with runs of `out`
+// between them.
 struct message_sink {
     char *out;
     size_t used, run; // bytes of out; from `run` on, they are not in `gather` yet

@@ -343,7 +343,7 @@ static void take_held(struct ws_client *c)
     take(c, held.data, held.len);
 }
 
-// Where to put the next payload. Empty if there is little of it, or if something else may come.
+// Returns the place for the next payload. It is empty if there is little of it, or if something else may come.
 static struct iovec find_place(struct ws_client *c)
 {
     size_t left = c->state == STATE_OPEN && c->config.on_place ? frame_reader_data_left(&c->frames) : 0, room = 0;

@@ -33,8 +33,8 @@ struct ws_client_config {
     // messages are refused with 1003.
     void (*on_open)(void *ctx, const char *subprotocol); // "" = none
     void (*on_data)(void *ctx, const char *data, size_t len, bool end);
-    // Where to put the next bytes of a binary message; on_data then gets them there. It returns NULL if it has no
-    // place. May be NULL.
+    // Returns the place for the next bytes of a binary message; on_data then gets them there. NULL = there is no place.
+    // The function may be NULL.
     char *(*on_place)(void *ctx, size_t *ret_room);
     void (*on_message)(void *ctx, bool text, const char *data, size_t len);
     void (*on_drained)(void *ctx); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL

@@ -65,7 +65,7 @@ static void take(struct ws_session *s, char *data, size_t len)
     }
 }
 
-// Where to put the next payload. Empty if there is little of it, or if something else may come.
+// Returns the place for the next payload. It is empty if there is little of it, or if something else may come.
 static struct iovec find_place(struct ws_session *s)
 {
     const struct ws_server_config *config = &s->connection->server->config;

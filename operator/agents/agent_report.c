@@ -237,7 +237,7 @@ int report_decode_hello(const char *body, size_t len, size_t max, struct arena *
     return err->code ? err_wrap(err, "HELLO of an agent") : 0;
 }
 
-// What processes print
+// Output of processes
 
 static bool read_line(const struct json *v, struct arena *a, struct printed_line *ret)
 {

@@ -32,7 +32,7 @@ struct agents_config {
     // The same for a pod that several groups share. `owner` is the PlacementGroup of the pod, `group_uid` is the group
     // that has changed. NULL = all of its groups.
     void (*changed_shared)(void *ctx, const char *ns, const char *owner, const char *group_uid);
-    // The agent of this pod has connected or disconnected. May be NULL. The same rules.
+    // The agent of this pod has connected or disconnected. May be NULL. The rules of `changed` apply.
     void (*presence)(void *ctx, const char *pod_uid);
     // Tells whether the agent of such a pod may report processes of this group.
     bool (*shares)(void *ctx, const char *ns, const char *owner, const char *group_uid);

@@ -164,7 +164,7 @@ static void answered(struct known *k, uint8_t command, int32_t attempt)
         k->sent = 0;
 }
 
-// A HELLO contains everything that the agent has. What it does not contain does not exist.
+// A HELLO contains everything that the agent has. Everything else does not exist.
 static int on_hello(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     struct known before = *k;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator knows about one group in a pod: reports go in, facts come out. Pure.
+// The operator's knowledge about one group in a pod: reports go in, facts come out. Pure.
 #pragma once
 
 #include "operator/agents/agent_report.h"

@@ -42,8 +42,8 @@ int replica_reports_take(struct replica_reports *s, struct reporting_replica *g,
 
 // Returns the name of a replica to which the agent of this pod is connected, borrowed; NULL = there is none.
 const char *replica_reports_agent(const struct replica_reports *s, const char *pod_uid);
-// Returns the name of a replica to which all agents of this replica are connected, and more; borrowed, NULL = there is
-// none.
+// Returns the name of a replica to which all agents of this replica and some others are connected; borrowed, NULL =
+// there is none.
 const char *replica_reports_sees_more(const struct replica_reports *s, const struct agents *a);
 // Fills in the attempts of processes that take calls at other replicas, by rank, where `members` is 0.
 void replica_reports_members(const struct replica_reports *s, const char *group_uid, int32_t *members, size_t n);

@@ -6,8 +6,8 @@
 #include "operator/api/object.h"
 
 struct amount {
-    const char *name; // name of the resource
-    int64_t milli;    // saturating
+    const char *name;
+    int64_t milli; // saturating
 };
 
 struct amounts {

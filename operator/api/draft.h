@@ -34,7 +34,7 @@ int draft_read_name(const char *args, const char *method, struct arena *a, enum 
 int draft_check_session(const struct draft *d, bool has_session, struct err *err);
 // Returns the answer to group.create.
 const char *draft_answer(const char *ns, const char *name, const char *uid, bool detached, struct arena *a);
-// Which PlacementGroup group.bundles asks about. ERR_INVALID.
+// Reads the name of the PlacementGroup from the arguments of group.bundles. ERR_INVALID.
 int draft_read_bundles(const char *args, struct arena *a, const char **ret_name, struct err *err);
 // Reads the arguments of group.restart. They are {"group": NAME}; then *ret_worker and *ret_manifest are NULL. Or they
 // are {"workerGroup": MANIFEST} with the manifest of that group; then *ret_worker is its new spec.worker (JSON), and

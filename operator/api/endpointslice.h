@@ -36,8 +36,9 @@ struct endpointslice_spec {
     int32_t port; // named "rendezvous"
 };
 
-// The first returns the JSON to create, the second a merge patch for the version that the operator has seen. Memory is
-// from the arena. Every endpoint counts as ready, because others look up its name before the pod is ready.
+// endpointslice_encode() returns the JSON to create. endpointslice_patch() returns a merge patch for the version that
+// the operator has seen. Memory is from the arena. Every endpoint counts as ready, because others look up its name
+// before the pod is ready.
 const char *endpointslice_encode(const struct endpointslice_spec *s, struct arena *a);
 const char *endpointslice_patch(const struct endpointslice_spec *s, const char *resource_version, struct arena *a);
 // Hashes the content. A slice that was read has the same hash as the endpoints that it was written from.

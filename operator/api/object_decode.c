@@ -18,7 +18,7 @@
 enum { DRAFT_BYTES = 4 * 1024, TREE_BYTES = 32 * 1024 };
 enum { SIZES = 64, SIZE_STEP = 64, SIZE_SPARE = 32 };
 
-// How to decode the fields of a kind besides its metadata. The object has `size` bytes and starts zeroed. Memory that
+// The decoders of the fields of a kind besides its metadata. The object has `size` bytes and starts zeroed. Memory that
 // it keeps is from o->arena, other memory from `scratch`. Kinds that are not here have only metadata.
 static const struct {
     size_t size;

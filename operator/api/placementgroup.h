@@ -50,7 +50,7 @@ static inline const struct placementgroup *placementgroup_of(const struct object
     return (const struct placementgroup *)o;
 }
 
-// They work like workergroup_status_patch() and workergroup_status_equal().
+// These functions work like workergroup_status_patch() and workergroup_status_equal().
 const char *placementgroup_status_patch(const struct placementgroup_status *s, struct arena *a);
 bool placementgroup_status_equal(const struct placementgroup_status *a, const struct placementgroup_status *b);
 

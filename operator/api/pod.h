@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods, reduced to what the cluster's accounting and our own groups need. Of other pods (no label cadre.dev/group),
-// only this is kept, about 0.5 KiB: name, namespace, uid, resourceVersion, times, node, pin, priority, requests and
-// phase. The operator's own pods also keep their labels.
+// Pods, reduced to what the cluster's accounting and our own groups need. For other pods (no label cadre.dev/group),
+// only these fields are kept, about 0.5 KiB: name, namespace, uid, resourceVersion, times, node, pin, priority,
+// requests and phase. The operator's own pods also keep their labels.
 #pragma once
 
 #include "operator/api/object.h"

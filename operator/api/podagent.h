@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-agent in a pod. An init container brings it, and it becomes the command of the first container, followed by the
-// container's own command. It therefore works in any image. Our own image already contains it and needs no init
-// container. podtemplate.c uses this, and copies everything else.
+// cadre-agent in a pod. An init container copies it into the pod. It becomes the command of the first container, and
+// the container's own command follows as its arguments. It therefore works in any image. Our own image already contains
+// it and needs no init container. podtemplate.c uses this, and copies everything else.
 #pragma once
 
 #include "common/base/json.h"

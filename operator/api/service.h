@@ -15,13 +15,13 @@ static inline const struct service *service_of(const struct object *o)
     return (const struct service *)o;
 }
 
-// Returns the headless Service of a gang, as JSON to create. Memory is from the arena.
-struct service_spec {
+struct service_spec { // the headless Service of a gang
     const char *ns, *name;
     struct labels labels, selector; // no selector: the operator writes its EndpointSlices
     struct owner owner;
     int32_t port; // named "rendezvous"
 };
+// Returns the Service as JSON to create. Memory is from the arena.
 const char *service_encode(const struct service_spec *s, struct arena *a);
 
 // For object_decode().

@@ -22,7 +22,7 @@ void deciding_stop(struct deciding *d);
 // Call this when another replica may lead already. It drops the requests that wait to be sent, and waits for no
 // answers.
 void deciding_lose(struct deciding *d);
-// Call this when the API server answers again. What failed is tried again at once.
+// Call this when the API server answers again. It tries failed work again at once.
 void deciding_retry(struct deciding *d);
 // Call this when the territory has changed. It looks at every object again.
 void deciding_look(struct deciding *d);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time that decisions use. If somebody sets the clock of this machine, the times in memory move with it. No wait
-// then ends early or lasts for hours.
+// The time that decisions use. If somebody sets the clock of this machine, the times in memory move with it. Otherwise
+// a wait could end early, or last for hours.
 #pragma once
 
 #include "common/base/clock.h"

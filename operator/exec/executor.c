@@ -21,7 +21,7 @@ struct execution {
     size_t next;      // the first action that has not begun
     size_t stage_end; // after the last action of its stage
     int in_flight;
-    bool refused; // a trial was refused; the answers of other trials are then not noted
+    bool refused; // a dry run was refused; the answers of other dry runs are then not noted
     bool stopped; // something needs a new decision: no error, but no further action begins
     struct err err;
     execution_fn done;
@@ -156,7 +156,7 @@ static void on_tried(void *ctx, const struct kube_response *response, const stru
         try_pod(s);
 }
 
-// Makes the trial itself, or waits for an equal trial that is in progress.
+// Makes the dry run, or waits for an equal one that is in progress.
 static void dry_run(struct step *s)
 {
     struct dryruns *d = s->e->x.dryruns;

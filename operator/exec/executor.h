@@ -19,7 +19,7 @@ struct executor { // borrowed; all executions share it
     struct cluster *cluster;
     struct recorder *recorder;
     struct agents *agents;   // NULL: there are no agents to command
-    struct dryruns *dryruns; // NULL: each execution makes its own trials
+    struct dryruns *dryruns; // NULL: each execution makes its own dry runs
     const struct clock *clock;
 };
 

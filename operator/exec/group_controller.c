@@ -117,7 +117,7 @@ static void on_node(void *ctx, const struct object *old, const struct object *no
     else
         cluster_set_node(c->cluster, node_of(now));
     decision_time_saw(&c->shared.time, old, now);
-    // This is rare: a node disappeared or came back. The groups that have pods there must know.
+    // A node disappeared or came back, which is rare. The groups that have pods there must know.
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         store_each_on_node(c->stores[KIND_POD], (now ? now : old)->meta.name, wake_owner, c);
     waiting_gangs_look(c->shared.waiting);
@@ -147,8 +147,8 @@ static void leave_placementgroups(struct group_controller *c, const struct worke
     }
 }
 
-// Wakes a PlacementGroup when its first group comes. What a group ran on PlacementGroups that it has left ends, and
-// another group may get its port.
+// Wakes a PlacementGroup when its first group comes. The processes of a group on PlacementGroups that it has left end,
+// and another group may get its port.
 static void on_user(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
 {
     for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)

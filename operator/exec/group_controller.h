@@ -28,22 +28,22 @@ struct group_controller_options {
 // Follows the stores from now on. It decides nothing before group_controller_start(). Start it when the caches are
 // synced and this replica leads.
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options);
-// Sets what new pods with an agent get. The setup is copied. Before the first call, no such pod is created.
+// Sets the settings of new pods that have an agent. They are copied. No such pod is created before the first call.
 void group_controller_setup(struct group_controller *c, const struct agent_setup *setup);
 // Returns what the controller of PlacementGroups shares with this one: the room that both plan with, the gangs that
-// wait for it, the trials, and the time of decisions. Borrowed.
+// wait for it, the dry runs, and the time of decisions. Borrowed.
 struct controller_shared *group_controller_shared(struct group_controller *c);
-// Call this when the reports of agents about this group have changed, or the workers that take its calls. It decides
-// again in a moment, once for all changes until then. You can call it from anywhere, also inside a callback of the
-// agents or the router.
+// Call this when agents have reported something new about this group, or when other workers take its calls than before.
+// It decides again in a moment, once for all changes until then. You can call it from anywhere, also inside a callback
+// of the agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);
 // Call this when the agent of a pod of this PlacementGroup has changed. It decides again about the group with this UID.
 // NULL: it decides about all groups on the PlacementGroup, and the agent stops processes of groups that do not use it.
 void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
                                      const char *group_uid);
-// group_controller_shares() tells whether the WorkerGroup with this UID runs on the PlacementGroup; with NULL, whether
-// any group does. group_controller_place() returns the pod with this rank of a group that runs on PlacementGroups, or
-// NULL if it is not known.
+// group_controller_shares() returns true if the WorkerGroup with this UID runs on the PlacementGroup. UID NULL: if any
+// group does. group_controller_place() returns the pod with this rank of a group that runs on PlacementGroups, or NULL
+// if it is not known.
 bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
                              const char *group_uid);
 const struct pod *group_controller_place(const struct group_controller *c, const struct workergroup *wg, int32_t rank,

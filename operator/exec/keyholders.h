@@ -4,6 +4,6 @@
 
 #include "operator/runtime/store.h"
 
-// Returns the number of pods of groups that have not ended. `but` = count only pods that were created with other keys
-// than these; NULL = count all.
+// Returns the number of pods that belong to groups or PlacementGroups and have not ended. `but` is the id of keys: pods
+// that were created with these keys are not counted. NULL = count all.
 size_t keyholders_count(const struct store *pods, const char *but);

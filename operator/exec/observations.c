@@ -40,7 +40,7 @@ void observations_time(struct observations *n, int64_t wall_ms, int64_t mono_ms)
     move(&m->status_wanted_ms, jump);
     for (int i = 0; i < PATIENCE_KINDS; i++)
         move(&m->waits[i].since_ms, jump);
-    // It may have been noted while the clock was being set.
+    // The time may have been noted while the clock was being set.
     m->retry_at_ms = MIN(m->retry_at_ms, wall_ms + RETRY_MAX_MS + RETRY_MAX_MS / 10);
     n->seen_ms = wall_ms;
 }

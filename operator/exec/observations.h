@@ -11,7 +11,7 @@ struct observations {
     struct arena needs;     // contains memory.needs
     struct arena refusal;   // contains the texts of the refusal
     struct arena contended; // contains memory.contended
-    char *master;           // is memory.master
+    char *master;           // owns memory.master
     uint64_t seed;          // for the jitter
     bool keeps_pod;         // keep the pod of the dry run in memory.dry_run_pod
     int64_t seen_ms;        // time of the last decision
@@ -29,8 +29,8 @@ void observations_planned(struct observations *n, const struct plan *p);
 // Notes that the API server accepted the dry run of the pod with this hash, and keeps the constraints of the resulting
 // pod. Returns an error if that pod cannot be decoded.
 int observations_dry_run_ok(struct observations *n, uint64_t hash, const char *pod_json, size_t len, struct err *err);
-// Notes that the dry run of this action has passed. For a further dry run it notes only that. Otherwise it does the
-// same as observations_dry_run_ok().
+// Notes that the dry run of this action has passed. If `further` is set in the action, it notes only that. Otherwise it
+// does the same as observations_dry_run_ok().
 int observations_dry_run_passed(struct observations *n, const struct action *a, const char *pod_json, size_t len,
                                 struct err *err);
 void observations_dry_run_refused(struct observations *n, uint64_t hash, const char *message);
@@ -45,8 +45,8 @@ void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32
 void observations_rolled_back(struct observations *n, const struct plan *p, int64_t now_ms);
 // Notes the nodes that the plan names. The next plan avoids them.
 void observations_shun(struct observations *n, const struct plan *p);
-// Notes that all pods of the gang are bound as planned. It forgets the trouble on the way, but not that the dry run of
-// a changed spec is forbidden.
+// Notes that all pods of the gang are bound as planned. It forgets refusals, contended nodes and rollbacks, unless a
+// changed spec is being tried and its dry run is forbidden.
 void observations_bound(struct observations *n);
 // Notes that the pods are Ready since `since_ms`. It does the same as observations_bound(), but forgets the number of
 // rollbacks only after some minutes. Pods that become Ready and fail again and again are then created again more and

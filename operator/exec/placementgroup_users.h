@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells which WorkerGroups run on which PlacementGroups: those that their specs name, and those where their present
-// attempts still run. It is in memory only. The listener of the WorkerGroup store keeps it up to date.
+// Tells which WorkerGroups run on which PlacementGroups. A WorkerGroup runs on the PlacementGroups that its spec names,
+// and on those where its present attempt still runs. It is in memory only. The listener of the WorkerGroup store keeps
+// it up to date.
 #pragma once
 
 #include "operator/agents/agents.h"
@@ -16,12 +17,12 @@ void placementgroup_users_free(struct placementgroup_users *t); // accepts NULL
 void placementgroup_users_set(struct placementgroup_users *t, const struct workergroup *old,
                               const struct workergroup *now);
 
-// Gets the key "namespace/name" of each WorkerGroup on a PlacementGroup, the oldest first: it may use what another
-// group leaves. It must not change the users.
+// Gets the key "namespace/name" of each WorkerGroup on a PlacementGroup. The oldest group comes first, so it is the
+// first to use what another group leaves. The function must not change the users.
 typedef void (*placementgroup_users_fn)(void *ctx, const char *key);
 void placementgroup_users_each(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
                                placementgroup_users_fn fn, void *ctx);
-// `group_uid` NULL: any group.
+// Returns true if the group runs on the PlacementGroup. `group_uid` NULL: if any group does.
 bool placementgroup_users_has(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
                               const char *group_uid);
 

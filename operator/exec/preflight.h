@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cadre-operator --check`: tells whether an operator with these credentials would work here. It tries every right with
-// requests that change nothing: reads, dryRun, and names that do not exist. Only for the right to create the Secret, it
-// asks the API server, because no write can try that while the Secret exists.
+// requests that change nothing: reads, dryRun, and names that do not exist. There is one exception, the right to create
+// the Secret: no write can try it while the Secret exists, so it asks the API server.
 #pragma once
 
 #include "operator/kube/kube_client.h"

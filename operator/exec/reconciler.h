@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides about all objects of one kind, WorkerGroups or PlacementGroups, again and again: snapshot, plan, execution.
-// It remembers something about each object. It runs on the loop's thread.
+// It keeps an entry for each object. It runs on the loop's thread.
 #pragma once
 
 #include "common/base/map.h"
@@ -16,7 +16,7 @@ struct controller_shared { // borrowed; the controllers of both kinds use it
     struct executor executor;
     struct waiting_gangs *waiting; // gangs that wait for room
     struct decision_time time;
-    const struct territory *territory; // namespaces in which this installation decides nothing; NULL = there are none
+    const struct territory *territory; // the namespaces where this installation decides nothing; NULL = there are none
     const struct agent_setup *setup;   // the settings of pods with an agent; NULL until they are known
 };
 
@@ -24,7 +24,7 @@ struct reconciler_entry {
     struct reconciler *of;
     char *key, *uid; // another object of the same name has another UID and its own observations
     struct observations observations;
-    int32_t crowd;      // the largest number since the status waits (reconciler_entry_crowd())
+    int32_t crowd;      // the largest number of waiting statuses since this one waits; 0 = it does not wait
     int64_t requeue_ms; // of the plan that is being carried out
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the queue gave out the key
@@ -39,7 +39,7 @@ struct reconciler_options { // copied
     struct metrics *metrics;
     uint64_t seed;
     // Decides about an object. `gang` contains what all gangs need, with the pods that the object owns. It is called a
-    // second time if the answers to the trials of the first plan are known already.
+    // second time if the answers to the dry runs of the first plan are known already.
     void (*plan)(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret);
     // Notes what the plan means for later plans.
     void (*note)(void *ctx, const struct object *o, struct observations *n, const struct plan *p, int64_t now_ms);
@@ -50,7 +50,7 @@ struct reconciler {
     struct reconciler_options options;
     struct controller *controller;
     struct map map; // key -> struct reconciler_entry
-    int32_t moving; // entries with a status that waits
+    int32_t moving; // entries whose status waits to be written
     uint64_t term;  // how often reconciler_stop() was called
     bool started;   // false: running plans end, and it decides nothing
     struct rand rand;
@@ -63,8 +63,8 @@ void reconciler_start(struct reconciler *r);
 // Ends the term. It forgets the notes of this term: now, or when the plan that is being carried out ends.
 void reconciler_stop(struct reconciler *r);
 
-// Decides about the object soon. Before reconciler_start() these functions do nothing. Otherwise a standby would
-// collect the keys of all objects that ever existed. `ctx` is a struct reconciler.
+// Decides about the object soon. Before reconciler_start() these functions do nothing. Otherwise a replica that does
+// not lead would collect the keys of all objects that ever existed. `ctx` is a struct reconciler.
 void reconciler_wake(void *ctx, const char *ns, const char *name);
 void reconciler_wake_key(void *ctx, const char *key); // "namespace/name"
 void reconciler_wake_object(void *ctx, const struct object *o);
@@ -73,6 +73,7 @@ const struct store *reconciler_objects(const struct reconciler *r);
 
 // Returns NULL if it has decided nothing about the object in this term.
 const struct reconciler_entry *reconciler_find(const struct reconciler *r, const char *key);
-// Returns how many statuses wait. While the status of this object waits, it returns the largest number since that wait
-// began: the crowd becomes smaller as other statuses are written, and that does not mean that this one will not follow.
+// Returns how many statuses wait to be written. If the status of this object is one of them, it returns the largest
+// number since that wait began. The number falls as the other statuses are written, but the wait of this one must not
+// become shorter because of that.
 int32_t reconciler_entry_crowd(const struct reconciler_entry *e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All gangs that wait for room, and the functions that wake them when there may be some. If several pods leave at once,
+// All gangs that wait for room, and the functions that wake them when there may be room. If several pods leave at once,
 // it wakes the gangs once, in the order of the line.
 #pragma once
 

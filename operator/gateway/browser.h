@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refuses requests that a web site makes a browser send. A browser runs inside the network or on the machine of the
-// person who visits the site. That it reaches this server therefore proves nothing. But a browser always sends Origin,
-// and it sends JSON to a foreign server only after it has asked that server. The checks use both facts.
+// person who visits the site. A request from such a browser therefore proves nothing about the person. But a browser
+// always sends Origin, and it sends JSON to a foreign server only after it has asked that server. The checks use both
+// facts.
 #pragma once
 
 #include "common/base/err.h"

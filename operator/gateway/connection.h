@@ -20,7 +20,7 @@ enum connection_state {
 
 struct connection;
 
-// What a connection does when it is known who the peer is. `self` belongs to the role.
+// The functions of a connection once it is known who the peer is. `self` belongs to the role.
 struct peer_role {
     const char *name;
     bool pieces; // it takes long bodies in pieces, or asks to collect them
@@ -38,7 +38,7 @@ struct peer_role {
     // Called by the router; NULL = the router does not know this peer.
     void (*changed)(struct connection *c, struct peer *p);
     void (*end)(struct connection *c);
-    bool (*idle)(const struct connection *c);    // it waits for no answer; NULL = it is there for others, who may
+    bool (*idle)(const struct connection *c);    // it waits for no answer; NULL = others may wait for its answers
     bool (*awaited)(const struct connection *c); // somebody waits for its answer; NULL = never
 };
 
@@ -94,7 +94,7 @@ void connection_closed(void *gateway, struct ws_session *ws, unsigned code, cons
 // For the roles. The connection continues with unread input. `quota` pays for incomplete bodies, and must outlive the
 // role.
 void connection_serve(struct connection *c, const struct peer_role *role, void *self, struct quota *quota);
-// Call it before that: it is read in the turns of this namespace.
+// Call this before connection_serve(): the connection is read in the turns of this namespace.
 void connection_owner(struct connection *c, const char *ns);
 void connection_wait(struct connection *c); // reads nothing more until connection_serve()
 // Sends the reason (a peer with records gets an ERROR of the session) and closes. The role has ended when this returns.

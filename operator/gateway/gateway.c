@@ -226,7 +226,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
     g->strangers = quota_new(budget_of(config->memory).strangers, g->router.bytes);
     g->probe = config->share ? memory_new(MEMORY_PROBE, &unshared) : NULL;
     g->server = start_server(g, err);
-    // It is created after the server's own hook, so it runs before that one.
+    // The hook is created after the server's own hook, so it runs before that one.
     g->hook = loop_hook_new(loop, before_waiting, g);
     g->timer = loop_timer_new(loop, on_timer, g);
     g->turn = loop_timer_new(loop, on_turn, g);

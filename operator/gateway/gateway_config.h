@@ -22,7 +22,7 @@ struct gateway_config {                // a limit of 0 = its default
     // not ours. Strings are borrowed or in the arena.
     int (*pod)(void *ctx, const struct pod_claims *claims, struct arena *a, struct agent_identity *ret,
                int64_t *ret_heartbeat_ms, struct err *err);
-    // Finds the pod and the node of a rank, for messages. It may set neither. NULL = they are never known.
+    // Finds the pod and the node of a rank, for messages. It may leave both unset. NULL = they are never known.
     void (*place)(void *ctx, const char *group_uid, uint32_t rank, struct arena *a, const char **ret_pod,
                   const char **ret_node);
     // A worker process of the group has connected or disconnected. May be NULL. It must not call the gateway.

@@ -43,7 +43,7 @@ struct outlet {
     void (*changed)(struct outlet *o, struct peer *p);
     const struct admission *admission; // of a client
     const char *ns;                    // the namespace that it was admitted to
-    const void *lifetime;              // what ends with it; NULL = it is a single request
+    const void *lifetime;              // identifies the session (struct provision); NULL = it is a single request
 };
 
 int gateway_http_status(int code);     // for an err_code

@@ -83,7 +83,7 @@ int replica_greet(struct connection *c, const struct hello *h, struct err *err)
     int r = check_proof(c, h, err);
     if (r == 0)
         r = send_welcome(c, err);
-    // By the advertised name, a replica also finds itself.
+    // A replica that looks up the advertised name also finds itself.
     if (r == 0 && !str_eq(h->instance, config->instance))
         r = replica_reports_join(config->reports, h->replica, &replica, err);
     if (r < 0)

@@ -28,6 +28,7 @@ struct replica_reporter *replica_reporter_new(const struct replica_reporter_conf
                                               struct err *err); // strings are copied; ERR_INVALID
 void replica_reporter_free(struct replica_reporter *l);         // accepts NULL
 void replica_reporter_look(struct replica_reporter *l);         // a replica has connected, and may be new; accepts NULL
-// Something may have changed; it is looked at, and told, a moment later. May be called from inside of callbacks.
+// Call these when something may have changed, also inside callbacks. The reporter looks a moment later, and reports the
+// change.
 void replica_reporter_agent(struct replica_reporter *l, const char *pod_uid);
 void replica_reporter_group(struct replica_reporter *l, const char *group_uid);

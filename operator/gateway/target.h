@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the path of a request asks for.
+// The path of a request, and what it asks for.
 #pragma once
 
 #include "common/base/err.h"

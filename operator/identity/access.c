@@ -26,8 +26,8 @@ enum {
     HASH_SIZE = 32,
 };
 
-// They are reviewed in this order. Without the first right, the answer is no. Each of the others is the right to send
-// code. The right to create WorkerGroups counts as the right to run code, because their pods run any program.
+// The rights are reviewed in this order. Without the first right, the answer is no. Each of the others is the right to
+// send code. The right to create WorkerGroups counts as the right to run code, because their pods run any program.
 enum { CALLING, CODING, MAKING, RIGHTS };
 
 static const struct right rights[RIGHTS] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is who in a cluster. It implements the authority of operator/gateway with the API server's help: clients by
-// TokenReview and SubjectAccessReview, pods by their projected token, worker processes by tickets that all replicas can
-// read. It also has the keys of the operator's own endpoint.
+// Identifies the peers of a cluster. It implements the authority of operator/gateway with the API server's help:
+// clients by TokenReview and SubjectAccessReview, pods by their projected token, worker processes by tickets that all
+// replicas can read. It also has the keys of the operator's own endpoint.
 #pragma once
 
 #include "operator/gateway/authority.h"

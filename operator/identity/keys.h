@@ -30,8 +30,8 @@ int keys_decode(const char *secret, size_t len, struct arena *a, struct keys *re
 int keys_complete(const struct keys *k, const struct keys *memory, struct certificate_names names, int64_t now_ms,
                   struct arena *a, struct keys *ret, const char **ret_patch, struct err *err);
 
-// Returns true if all keys are there that pods and their processes trust. The others can be made anew without their
-// noticing.
+// Returns true if all keys that pods and their processes trust are there. The pods do not notice if the other keys are
+// made anew.
 bool keys_trusted(const struct keys *k);
 // Returns the entries that `before` lacks and that came from the memory: "ca.key, tls.key". NULL: none.
 const char *keys_put_back(const struct keys *before, const struct keys *memory, const struct keys *after,

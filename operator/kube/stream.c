@@ -143,7 +143,7 @@ enum {
     LIST_KEEP = 64 * 1024,     // memory that stays allocated after a rare large item
 };
 
-// What may come next in the open list or object.
+// The part of the text that may come next in the open list or object.
 enum expect {
     EXPECT_DOCUMENT,
     EXPECT_KEY_OR_END,
@@ -157,7 +157,7 @@ enum expect {
 
 enum frame { FRAME_TOP, FRAME_META, FRAME_ITEMS };
 
-// What to do with the bytes of the value that is being skipped.
+// The use of the bytes of the value that is being skipped.
 enum capture { CAPTURE_NONE, CAPTURE_KEY, CAPTURE_TEXT, CAPTURE_ITEM };
 
 struct list_splitter {

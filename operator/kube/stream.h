@@ -17,7 +17,6 @@ void line_splitter_done(struct line_splitter *s);
 // line; the next watch brings it again.
 int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, line_fn fn, void *ctx, struct err *err);
 
-// One event of a watch.
 enum watch_event_type { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WATCH_ERROR };
 struct watch_event {
     enum watch_event_type type;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// What is in progress. START: nothing. WAITING: the next step is a wait.
+// START: nothing is in progress. WAITING: the next step is a wait.
 enum watch_state { WATCH_STATE_START, WATCH_STATE_LISTING, WATCH_STATE_WATCHING, WATCH_STATE_WAITING };
 
 enum watch_action {

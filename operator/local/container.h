@@ -18,7 +18,8 @@ struct container {
     // Only the variables with a value in the template. Variables with other sources come from the caller's environment.
     struct container_variable *env;
     size_t n_env;
-    // Of all containers of the template: the requests, otherwise the limits, as the API server computes them.
+    // The sum over all containers of the template: their requests, or else their limits, as the API server computes
+    // them.
     int64_t cpu_milli;
 };
 

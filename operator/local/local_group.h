@@ -33,7 +33,7 @@ struct local_group {
     char uid[32];
     struct manifest manifest; // what it runs; its `group` is NULL if the command line says what to run
     bool served;              // set by its owner: a process has connected, so there may be clients, and more may come
-    bool asked;               // to stop
+    bool asked;               // it was asked to stop
     pid_t agent;              // 0 = it has ended, and nothing runs
     int exit_code;            // of the process that failed first
     // private:

@@ -39,7 +39,8 @@ struct local_object {
     const void *lifetime;     // NULL = it is detached, or its session is away
     bool bound;               // it ends with its session
     bool placed;              // it has its nodes and was started
-    // Deleted: nobody finds it any more, but it exists until its processes have ended, or the processes on it.
+    // It was deleted, and nobody finds it any more. It exists until its processes, or the processes on its bundles,
+    // have ended.
     bool gone;
     char *hash;                   // of the request that created it
     char *waits;                  // for a PlacementGroup: what it waits for

@@ -25,7 +25,7 @@ static void on_ended(void *ctx, struct local_group *g)
     local_objects_place_waiting(&d->objects);
 }
 
-// What the gateway calls
+// The functions that the gateway calls
 
 // Returns NULL, with the reason in `err`, if there is none.
 static struct local_object *find(const struct local_provision *d, enum kind kind, const char *ns, const char *name,

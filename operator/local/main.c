@@ -39,7 +39,7 @@ struct local {
     char token[TRUST_TOKEN_SIZE];      // for a port
     char token_file[RUNDIR_PATH_SIZE]; // "" = it has written none
     struct authority authority;
-    bool asked; // to stop
+    bool asked; // it was asked to stop
     int exit_code;
 };
 

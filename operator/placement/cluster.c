@@ -133,8 +133,8 @@ static bool taints_equal(const struct node *a, const struct node *b)
     return true;
 }
 
-// They look the same to the planner. Most updates of a node are heartbeats: they must not wake the gangs that wait for
-// room.
+// Returns true if both look the same to the planner. Most updates of a node are heartbeats: they must not wake the
+// gangs that wait for room.
 static bool nodes_equal(const struct node *a, const struct node *b)
 {
     return a->ready == b->ready && a->unschedulable == b->unschedulable &&

@@ -27,8 +27,8 @@ void cluster_note_outage(struct cluster *c, int64_t until_ms);
 void cluster_clock_moved(struct cluster *c, int64_t ms);
 
 // A pod from the watch. It replaces what was known or assumed under its name. Keeps a reference. A pod that is pinned
-// but not bound counts on its pin. A pod on an unknown node is remembered. A terminal pod counts nowhere, and a pod
-// that is being deleted still counts.
+// but not bound counts on the node that it is pinned to. A pod on an unknown node is remembered. A terminal pod counts
+// nowhere, and a pod that is being deleted still counts.
 void cluster_set_pod(struct cluster *c, const struct pod *pod);
 void cluster_del_pod(struct cluster *c, const char *ns, const char *name);
 
@@ -47,7 +47,8 @@ size_t cluster_nodes(const struct cluster *c);
 const struct node *cluster_node(const struct cluster *c, const char *name); // NULL if there is none; borrowed
 int64_t cluster_silent_ms(const struct cluster *c,
                           const char *name); // a node that is not ready has been silent since then
-// The node is not ready although it had the time to report. *ret_ms is the rest of that time, if any is left.
+// Returns true if the node is not ready although it had the time to report. *ret_ms is the rest of that time, if any is
+// left.
 bool cluster_silent(const struct cluster *c, const char *name, int64_t now_ms, int64_t *ret_ms);
 int64_t cluster_used(const struct cluster *c, const char *node, int resource_id); // for tests and metrics
 

@@ -32,8 +32,8 @@ static bool is_held(const struct search *s, const struct site *site, const struc
     return (site->marks & s->exclude & SITE_HELD) && room_fit(site->room, s->empty, &site->taken, &p->requests) > 0;
 }
 
-// From here on, also leaves out the nodes that could not take a bundle, whatever ran there. If that were all nodes, the
-// nodes that are only too small stay in, because it is their resources that are short.
+// From here on, the nodes that could not take a bundle are left out, whatever runs there. If these are all nodes, the
+// nodes that are only too small stay in, because their resources are short.
 static struct node_counts count_nodes(struct search *s, const struct pod_constraints *p)
 {
     struct node_counts c = {0};
@@ -75,7 +75,7 @@ static void try_alone(struct search *s, const struct shape *shape, struct resour
     ret->resource = *what;
 }
 
-// The resource that is short: if only one resource mattered, this one would let through the fewest bundles.
+// Finds the resource that is short: the one that would allow the fewest bundles if only that resource counted.
 static struct shortage find_shortage(struct search *s, const struct shape *shape)
 {
     const struct resources *all = &shape->constraints->requests;
@@ -238,7 +238,7 @@ struct usage { // of the resource that is short, on the nodes that qualify
     int64_t all, used;
 };
 
-// By node number: the node qualifies.
+// Returns a list by the numbers of nodes: true if the node qualifies.
 static const bool *find_qualified(const struct search *s, const struct shape *shape)
 {
     bool *qualified = arena_array(s->arena, s->n_sites, sizeof *qualified);

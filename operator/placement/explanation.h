@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a gang does not fit, in one line of the same form for all strategies:
+// Explains why a gang does not fit, in one line of the same form for all strategies:
 //
 //   needs WHAT, found HOW MANY; N of M nodes have room (REST BY CAUSE)        when pods are in the way
 //   needs WHAT, at most HOW MANY fit; N of M nodes qualify (REST BY CAUSE)    when even empty nodes are not enough

@@ -53,7 +53,8 @@ void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms,
 // The result of planning it.
 enum line_outcome {
     LINE_WAITS, // it does not fit
-    LINE_TAKES, // it gets room: it leaves the line, and passes the gangs ahead whose way it may have blocked
+    LINE_TAKES, // it gets room: it leaves the line, and counts as a pass for the gangs ahead that lack the same kind of
+                // room
 };
 struct line_note {
     enum line_outcome outcome;

@@ -24,7 +24,7 @@ static bool place_shape(struct search *s, struct shape *shape)
     return true;
 }
 
-// Places as much of every shape as fits into one domain, starting afresh. Returns how many bundles that is. *ret_place
+// Starts again, and places as much of every shape as fits into one domain. Returns how many bundles that is. *ret_place
 // is the domain as the first shape found it.
 static int64_t fill_domain(struct search *s, size_t domain, struct choice *ret_place)
 {

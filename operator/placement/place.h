@@ -8,11 +8,11 @@
 // Returns true with a node for each bundle in s->answer, or false with the shape that did not fit in s->failed.
 bool place_all(struct search *s);
 
-// Sets of marks for s->exclude, in the order in which to try them. They exclude the nodes that are better left alone as
-// long as there is another way. The spreading strategies take nodes with GPUs last instead: a preference must not cost
+// Sets of marks for s->exclude, in the order in which to try them. They exclude the nodes that should stay free as long
+// as the gang fits elsewhere. The spreading strategies take nodes with GPUs last instead: a preference must not cost
 // them domains. The last set excludes only nodes that are held for others.
 enum { CARES_MAX = 4 };
 size_t place_cares(const struct search *s, unsigned *ret);
 
-// Calls place_all() with each of them in turn.
+// Calls place_all() with each of these sets in turn, until one try succeeds.
 bool place_with_care(struct search *s);

@@ -15,10 +15,10 @@
 struct strategy_traits {
     bool together; // all bundles in one domain, or wait
     bool distinct; // no two bundles in one domain, or wait
-    bool even;     // over as many domains as possible; otherwise over as few as will do
+    bool even;     // over as many domains as possible; otherwise over as few as possible
 };
 
-// Why a try may leave out a node.
+// The reasons why a try may leave out a node.
 enum site_mark {
     SITE_AVOID = 1, // the gang asks to avoid it
     SITE_GPU = 2,   // it has GPUs
@@ -58,7 +58,7 @@ struct domain {
     int64_t n_fixed;
 };
 
-struct nearest {    // the nearest try to a whole gang of several shapes
+struct nearest {    // the try that came nearest to placing a whole gang of several shapes
     int64_t placed; // bundles of the gang
     size_t domain;
 };

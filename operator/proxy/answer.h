@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer of a call, as its client gets it, and the results that wait to become it. Other files use these functions
-// only, whether the answer is the result of one rank, a list, or joined. Nothing here ends the call: the file that
-// sends the last part does (call_end.h).
+// The answer of a call, as its client gets it, and the results that wait to become it. Other files use only these
+// functions. They do not need to know whether the answer is the result of one rank, a list, or joined. Nothing here
+// ends the call: the file that sends the last part does (call_end.h).
 #pragma once
 
 #include "common/wire/scatter.h"
@@ -17,7 +17,8 @@ const char *answer_bytes(const struct record_part *result);
 // How many results are part of the answer, and the slot of each, in the order of the answer.
 uint32_t answer_count(const struct call *c);
 const struct call_slot *answer_slot(const struct call *c, uint32_t i);
-// This many bytes of results wait for slow ranks. The proxy reads the client all the same.
+// Notes that this many bytes of results wait for slow ranks. They count as parked for the session. The proxy still
+// reads the client.
 void answer_parks(struct call *c, size_t bytes);
 int answer_no_room(const struct call *c, struct err *err); // ERR_LIMIT: all results together are too long to wait
 
@@ -25,7 +26,7 @@ int answer_no_room(const struct call *c, struct err *err); // ERR_LIMIT: all res
 
 // Sends the result of the group, in parts. ERR_LIMIT: it is longer than what may wait for the client.
 int answer_send(struct call *c, const struct record_part *parts, size_t n, struct err *err);
-// Sends a document that was made of those sources. `own` contains the document's own bytes. ERR_LIMIT.
+// Sends a document that was made of these sources. `own` contains the document's own bytes. ERR_LIMIT.
 int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *own, const struct record_part *sources,
                         struct err *err);
 void answer_send_copy(struct call *c, uint32_t rank, const char *body, size_t len);
@@ -39,11 +40,11 @@ int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bo
 int answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err);
 size_t answer_waits(const struct call *c); // bytes of the answer that wait for the client
 void answer_streamed(struct call *c);      // all of it has been queued
-// Tells a rank whose result comes in pieces to pause or to go on, if `waits` bytes of the result wait. Returns whether
-// the rank pauses.
+// Tells a rank whose result comes in pieces to pause or to go on, when `waits` bytes of the result wait. Returns true
+// if the rank pauses.
 bool answer_flow(struct call_slot *slot, size_t waits);
 
-// The client gets no more of the answer, and ranks that pause are told to go on. Returns whether a queue had no room to
-// tell one: try again later, because a rank without its GO keeps its result for ever.
+// Ends the answer: the client gets no more of it, and ranks that pause are told to go on. Returns true if the queue of
+// such a rank had no room. Try again later then, because a rank without its GO keeps its result for ever.
 bool answer_abort(struct call *c);
 void answer_done(struct call *c);

@@ -92,7 +92,7 @@ bool args_missing(const struct call *c)
     return c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !is_complete(c));
 }
 
-// This record goes into the queue however full that is: nothing else would make the client go on.
+// This record goes into the queue however full the queue is: nothing else would make the client go on.
 void args_pause(struct call *c, bool pause)
 {
     struct peer *p = &c->session->peer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of a call on their way from its client to its ranks. Other files use these functions only, in whichever
-// form the arguments are:
+// The arguments of a call on their way from its client to its ranks. Other files use only these functions. The
+// arguments are in one of three forms:
 //
 //   whole     all of them arrived before the call could be sent, and wait
 //   parked    a part of them arrived and waits. The client is told to pause, so their length does not matter. Arguments
@@ -19,7 +19,7 @@ bool args_keep(struct call *c, const struct call_body *body);
 bool args_park(struct call *c, const struct call_body *first);
 void args_wait(struct call *c);         // counts them as bytes that wait for a group or a slot
 bool args_parked(const struct call *c); // only a part of the arguments is in args_body()
-// Whether the call waits for its client to send more: the client has not sent all, and was not told to pause.
+// Returns true if the call waits for its client to send more: the client has not sent all, and was not told to pause.
 bool args_missing(const struct call *c);
 // Takes a further piece. It goes on to the ranks, or waits with parked arguments. Nothing happens if the call has all
 // of its arguments already. ERR_LIMIT, ERR_THROTTLED, ERR_INVALID.
@@ -29,24 +29,24 @@ int args_piece(struct call *c, const struct call_body *piece, bool last, struct 
 void args_pause(struct call *c, bool pause);
 // For parked arguments: the call can be sent once args_body() has this many bytes. SIZE_MAX: once all have arrived.
 void args_want(struct call *c, size_t bytes);
-// For parked arguments: copies what follows args_body() behind it, up to the wanted bytes. Returns 1 if these are
-// there, or all of the arguments. Returns 0 if not: then the proxy looks at the group again in the next turn, or the
-// client sends more. ERR_LIMIT.
+// For parked arguments: appends what follows args_body() to it, up to the wanted bytes (args_want()). Returns 1 if they
+// are there, or if all arguments are. Returns 0 if not: then the proxy looks at the group again in the next turn, or
+// the client sends more. ERR_LIMIT.
 int args_fetch(struct call *c, struct err *err);
 // The arguments that wait. `next` is what follows them, as far as it has arrived.
 struct call_body args_body(const struct call *c);
-// The same, for sending. The caller gets the reference to the blob. Of parked arguments, the rest still waits.
+// The same, for sending. The caller gets the reference to the blob. If the arguments are parked, the rest still waits.
 struct call_body args_take(struct call *c);
 
-// From now on, this splits the pieces of a batch. The call owns it. NULL: each rank gets every piece.
+// From now on, `s` splits the pieces of a batch. The call owns it. NULL: each rank gets every piece.
 void args_split_by(struct call *c, struct split_stream *s);
 const struct split_stream *args_split(const struct call *c);
 // The call is CALL_STREAMING, and args_take() was sent: sends the rest of parked arguments. The errors of args_piece().
 int args_pass_parked(struct call *c, struct err *err);
-// Something was sent: tells the client to pause or to go on. Returns whether the client pauses.
+// Call this after something was sent. Tells the client to pause or to go on. Returns true if the client pauses.
 bool args_flow(struct call *c);
 
-// The call is about to be answered. Tells ranks that have a part of the arguments that no more comes, and lets a paused
-// client go on.
+// Call this before the call is answered. Tells ranks that have a part of the arguments that no more comes, and lets a
+// paused client go on.
 void args_abort(struct call *c);
 void args_done(struct call *c);

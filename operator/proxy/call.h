@@ -50,7 +50,7 @@ struct args {
     bool paused;                // the client was told to pause
     struct blob *body;          // contains the arguments while they wait
     size_t before, behind;      // bytes at both ends of `body` that are something else
-    struct args_rest *rest;     // parked: what follows `body`; NULL = nothing has arrived that does
+    struct args_rest *rest;     // parked: what follows `body`; NULL = nothing of it has arrived
     size_t want;                // parked: the call can be sent once this many bytes are in `body`
     size_t charged;             // to the session, while they wait
     struct split_stream *split; // splits a batch that passes, until all of it has arrived; NULL = nothing is split
@@ -90,7 +90,9 @@ struct call {
     struct dispatch_plan *plan;      // from when it is sent until it is answered; NULL if its modes need none
     uint32_t n, left;                // ranks that have got it; ranks that have not answered
     uint32_t n_slots;
-    size_t charged, copies; // bytes charged for it and its place in the queues of its ranks; those of them for copies
+    // Bytes that are charged for the call and its places in the queues of its ranks, and how many of them are for
+    // copies.
+    size_t charged, copies;
     struct stats_call stat; // until it is answered
     struct request req;     // call_new() sets all members above to 0
     struct call_slot slots[];
@@ -126,8 +128,9 @@ bool call_slot_withdraw(struct call_slot *slot);
 // Tells a rank that has a part of the call that no more comes. The slot ends.
 void call_slot_drop(struct call_slot *slot);
 bool call_slot_ends(struct call_slot *slot); // the rank sends no more. Returns whether the client still waits
-// Whether the sender of a body has to pause, or to go on if it is `paused`, when `waits` bytes of the body wait.
+// Returns true if the sender of a body has to change when `waits` bytes of the body wait: to pause, or to go on if it
+// is `paused`.
 bool call_turns(const struct call *c, bool paused, size_t waits);
-// How long the call may wait in its present state. 0 = no deadline.
+// Returns how long the call may wait in its present state; 0 = no deadline.
 int64_t call_patience_ms(const struct call *c);
 void call_free_if_over(struct call *c); // if it is answered and no rank still runs it

@@ -382,7 +382,7 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
         (void)call_wait(c, first, false, start->verdict == VERDICT_QUEUE);
 }
 
-// Whether enough of the arguments has arrived. If not, the client is told to send more.
+// Returns true if enough of the arguments has arrived. If not, the client is told to send more.
 static bool suffices(struct call *c, struct call_start *ret)
 {
     if (delivery_awaited(c))
@@ -458,7 +458,7 @@ static void call_resubmit(struct call *c)
         return;
     }
     start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
-    // It waited for another call, and the group is not ready any more.
+    // The call waited for another call, and the group is not ready any more.
     if (start.verdict == VERDICT_WAIT && c->req.refuse) {
         refuse_waiting(c);
         return;

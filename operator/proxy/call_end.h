@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call ends. Each of these functions except call_list_late() and call_lost() answers it, once. The parts of a
+// Ends calls. Each of these functions, except call_list_late() and call_lost(), answers the call, once. The parts of a
 // call (args.h, answer.h, join.h, ...) never end it: they return an error to the file that called them.
 #pragma once
 

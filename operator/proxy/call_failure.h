@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a call was not answered with a result, and the body of its ERROR:
+// The reason why a call has no result, and the body of its ERROR:
 //
 //   {"code": "UNAVAILABLE", "message": "...", "rank": 2, "pod": "llama-2-1", "node": "n1", "exitCode": 137}
 //   {"code": "THROTTLED", "message": "...", "retryAfterMs": 100, "ran": false}

@@ -14,15 +14,15 @@ struct delivery {
     struct split split;
 };
 
-// Whether there is nothing to prepare: each rank gets the body as it is.
+// Returns true if there is nothing to prepare: each rank gets the body as it is.
 bool delivery_is_plain(const struct call *c, const struct record_call *parts);
-// The call is about to be sent, and has its plan. Returns what was prepared, or prepares it now. The errors of
+// Call this before the call is sent, when it has its plan. Returns what was prepared, or prepares it now. The errors of
 // split_make(). Call delivery_done() in any case.
 int delivery_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct delivery *ret,
                   struct err *err);
 void delivery_done(struct delivery *d);
 
-// Whether it takes long to prepare the arguments, and they are not prepared.
+// Returns true if it takes long to prepare the arguments, and they are not prepared.
 bool delivery_is_long(const struct call *c, const struct call_body *body);
 // Starts the job. The call waits (CALL_WAITING or CALL_QUEUED), with all of its arguments. The proxy looks at it again
 // once they are ready. `head`: prepares only the head of a batch that passes. The head must have arrived; the rest of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call is split over ranks: which piece of its arguments each rank gets, and whose results make up its answer. It
-// follows from the mode, the rule (in the call's head, else from the method's registration) and the group's meshes. It
-// is computed when the call is sent, and freed when it is answered.
+// The plan of a call that is split over ranks: which piece of the arguments each rank gets, and which results make up
+// the answer. It follows from the mode, the rule (in the call's head, else from the method's registration) and the
+// group's meshes. It is computed when the call is sent, and freed when it is answered.
 #pragma once
 
 #include "common/wire/dispatch.h"

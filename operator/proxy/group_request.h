@@ -7,13 +7,13 @@
 #include "common/wire/record_reader.h"
 #include "operator/proxy/session_state.h"
 
-// The method is one of these. Names of a class's methods have no dot.
+// Returns true if the method is one of these requests. Names of a class's methods have no dot.
 bool group_request_is(const struct call_head *head);
 // Answers the request, or notes it. ROUTER_COLLECT: the record must be here whole. Negative: the caller refuses the
 // request with `err`, and nothing was noted.
 int group_request_begin(struct session *s, const struct record *rec, const struct call_head *head,
                         const struct record_call *parts, struct err *err);
-// The client has used the id for a request that is not answered.
+// Returns true if the client has used the id for a request that is not answered.
 bool group_request_pending(const struct session *s, uint32_t id);
 // False: there is none with this id, or it cannot be canceled.
 bool group_request_cancel(struct session *s, uint32_t id);

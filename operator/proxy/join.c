@@ -209,7 +209,8 @@ static int append(const struct join *j, struct source *s, const struct record_pa
     return 0;
 }
 
-// Whether as much has arrived as the head says. `last`: nothing more will arrive.
+// Checks that no more has arrived than the head says. `last`: nothing more will arrive, so exactly that much must be
+// there.
 static int check_length(const struct source *s, bool last, struct err *err)
 {
     size_t len = s->batch.doc.len;
@@ -252,7 +253,7 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
 
 // Beginning
 
-// Whether the document needs the stretches of each source in their order.
+// Returns true if the document needs the stretches of each source in their order.
 static bool in_order(const struct join *j)
 {
     size_t *at = xcalloc(j->n, sizeof *at);

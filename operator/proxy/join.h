@@ -8,8 +8,8 @@
 
 #include "operator/proxy/call.h"
 
-// Whether a RESULT of this rank that begins with `piece` can be joined as it arrives. False: *want bytes of it must
-// arrive first; 0 = all.
+// Returns true if a RESULT of this rank that begins with `piece` can be joined as it arrives. False: *want bytes of it
+// must arrive first; 0 = all.
 bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want);
 void join_open(struct call *c); // results are joined from now on, or all of them are in the slots
 // Takes a part of the rank's result. The first part contains the whole head. `last`: the result is complete.

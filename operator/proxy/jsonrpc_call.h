@@ -5,8 +5,8 @@
 #include "common/base/json.h"
 #include "common/wire/record_reader.h"
 
-// Whether the method becomes a CALL record: group.call, group.info, group.stats, group.output, group.kill, object.put,
-// object.get, object.pin, object.free, and what the operator does itself (group_change.h).
+// Returns true if the method becomes a CALL record: group.call, group.info, group.stats, group.output, group.kill,
+// object.put, object.get, object.pin, object.free, and what the operator does itself (group_change.h).
 bool jsonrpc_call_is(const char *method);
 // Sets the header (without the id of the call), the body, and the blob, which the caller unrefs. `params` may be NULL:
 // none. `message` may be NULL; arguments that are in it stay there, and the head of the record is written in front of

@@ -9,7 +9,8 @@
 
 enum {
     JSONRPC_LONG = 128 * 1024, // a message up to this length is read in one piece: about a millisecond
-    // Most bytes of a parameter, or of all together in a long message; not of args, perRank, value, ref.
+    // The most bytes of one parameter, and of all parameters of a long message together. The parameters args, perRank,
+    // value and ref do not count.
     JSONRPC_HEAD_MAX = 16 * 1024
 };
 

@@ -43,8 +43,8 @@ void kill_refuse(struct kill *k, const struct err *why);
 // The agent has refused a kill. Answers all kills of that rank.
 void router_kill_refused(struct router *r, const char *group_uid, uint32_t rank, const char *why);
 
-// For the router. The process of this rank and attempt has ended. Older attempts of the rank (RECORD_GROUP: of all
-// ranks) than this are gone.
+// For the router. kill_ended(): the process of this rank and attempt has ended. kills_outdated(): all attempts of the
+// rank (RECORD_GROUP: of all ranks) before this one are gone.
 void kill_ended(struct group *g, uint32_t rank, uint32_t attempt);
 void kills_outdated(struct group *g, uint32_t rank, uint32_t attempt);
 void kills_group_ends(struct group *g); // the group was deleted

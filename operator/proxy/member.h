@@ -12,7 +12,7 @@
 // or, with several classes in the process, "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...]
 // instead of "methods".
 //
-// Its identity (group, attempt, rank, pod, node) comes from its token and ticket, not from its own words.
+// Its identity (group, attempt, rank, pod, node) comes from its token and ticket, not from its HELLO.
 #pragma once
 
 #include "common/base/arena.h"
@@ -82,12 +82,12 @@ struct member {
     struct member_transfer transfer;
     struct list pending; // slots of calls that it has not answered (call.h)
     size_t n_pending;
-    // After its connection has ended: calls wait for its exit code until leave_at
+    // After its connection has ended, calls wait for its exit code until leave_at:
     struct list leaving;
     int64_t leave_at;
-    // Once it will answer no more, until all of its calls have got their errors
+    // From when it can answer no more, until all of its calls have got their errors:
     struct list failing; // in its namespace's list
-    const char *end;     // what has become of it; NULL = nothing has
+    const char *end;     // how it ended, for messages; NULL = it has not
     const char *words;   // its last line, "" = none
     bool exited;
     int exit_code;

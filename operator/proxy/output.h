@@ -20,7 +20,8 @@ void output_unlisten(struct session *s, struct group *g);
 void output_session_ends(struct session *s);
 void output_group_ends(struct group *g);
 
-// A line of a rank, without its end; a number of lines that the agent or another replica has dropped.
+// output_line() takes a line of a rank, without the newline. output_dropped() takes the number of lines that the agent
+// or another replica has dropped.
 void output_line(struct router *r, const char *group_uid, uint32_t rank, const char *text, size_t len);
 void output_dropped(struct router *r, const char *group_uid, uint64_t n);
 

@@ -74,16 +74,15 @@ struct group {
 struct group *group_new(const char *uid, const char *ns, const char *name, struct stats_common *stats);
 void group_free(struct group *g); // no member may be connected, no call may wait
 void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_t name_len);
-// The world size is unchanged, or no member is connected.
+// If the world size changes, no member may be connected.
 void group_update(struct group *g, const struct group_facts *f);
 
-// Whether the group takes no calls any more: 0 = it takes calls, or ERR_UNAVAILABLE with the reason.
+// Returns 0 if the group takes calls, or ERR_UNAVAILABLE with the reason.
 int group_refuses(const struct group *g, struct err *err);
-// Whether the group has this rank (RECORD_GROUP = all) and attempt (0 = any). Returns 0; 1 if not yet, because only
-// another replica of the operator has seen that attempt; ERR_INVALID (no such rank), ERR_CONFLICT (the attempt is
-// over).
+// Returns 0 if the group has this rank (RECORD_GROUP = all) and attempt (0 = any); 1 if not yet, because only another
+// replica of the operator has seen that attempt; ERR_INVALID (no such rank), ERR_CONFLICT (the attempt is over).
 int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct err *err);
-// Whether a process may take its place. 0, ERR_CONFLICT (its attempt is too old), ERR_INVALID (no such rank).
+// Returns 0 if the process may take its place, ERR_CONFLICT (its attempt is too old) or ERR_INVALID (no such rank).
 int group_admits(const struct group *g, const struct member *m, struct err *err);
 // The bootstrap group, which is made if there is none yet: then *ret_new is true.
 struct group *group_bootstrap(struct group *g, bool *ret_new);
@@ -95,7 +94,7 @@ void group_gpus_set(struct group *g, uint32_t rank, const char *json); // "" = n
 // The first rank of [from, from + n) that is not connected, or `world`.
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);
 // All meshes: first those of the object, then others that its processes published. They are in the arena, and borrow
-// from both. ERR_CONFLICT: the processes do not publish the same meshes.
+// from the object's meshes and the processes' meshes. ERR_CONFLICT: the processes do not publish the same meshes.
 int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err);
 // Writes why the group is not ready, for messages: "ml/llama is not ready: 2 of 4 ranks are connected, missing: 1, 3".
 void group_explain(const struct group *g, struct buf *out);

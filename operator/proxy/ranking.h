@@ -22,6 +22,6 @@ void ranking_init(struct ranking *r, const struct list *members);
 void ranking_done(struct ranking *r);
 void ranking_stale(struct ranking *r);                     // a member has come or gone
 void ranking_changed(struct ranking *r, struct member *m); // it has more or fewer calls. It may be gone from the group
-// The member with the fewest pending calls of all members with a free slot in the lane. Of several, the first from rank
-// `from` on, then from rank 0 on. NULL = no slot is free.
+// The member with the fewest pending calls of all members with a free slot in the lane. If there are several, it is the
+// first of them from rank `from` on, or else from rank 0 on. NULL = no slot is free.
 const struct member *ranking_least(struct ranking *r, uint8_t lane, uint32_t from);

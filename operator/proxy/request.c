@@ -107,7 +107,7 @@ static int check_modes(struct request *q, struct err *err)
     return VERDICT_GO;
 }
 
-// Whether the group takes the request: its attempt and its ranks exist.
+// Returns 0 if the group takes the request: its attempt and its ranks exist. VERDICT_WAIT: not yet.
 static int check_group(const struct request *q, const struct group *g, struct err *err)
 {
     int r = group_refuses(g, err);

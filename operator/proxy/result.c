@@ -212,7 +212,7 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
     return r < 0 || !rest.len ? r : join_piece(slot, &rest, false, last, err);
 }
 
-// Whether the client gets the result.
+// Returns true if the client gets the result.
 static bool wants(const struct call_slot *slot)
 {
     const struct call *c = slot->call;

@@ -12,7 +12,7 @@ void result_whole(struct call_slot *slot, const struct call_body *body);
 // result.
 bool result_piece(struct call_slot *slot, const struct call_body *piece, bool first, bool last);
 void result_error(struct call_slot *slot, const struct call_body *body);
-// The result is too long to be collected. What is left of it arrives in pieces. `last`: nothing is left.
+// The result is too long to be collected. The rest of it arrives in pieces. `last`: there is no rest.
 void result_too_long(struct call_slot *slot, bool last);
 
 // Call this after something was sent or has arrived. Continues to join, and tells the senders of bodies to pause or to

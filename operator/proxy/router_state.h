@@ -12,7 +12,7 @@
 #include "operator/proxy/idmap.h"
 #include "operator/proxy/proxy_group.h"
 
-// As many calls as take about half a millisecond, even on a busy machine.
+// This number of calls takes about half a millisecond, even on a busy machine.
 enum { ROUTER_TURN_WORK = 256 };
 
 struct router_config {

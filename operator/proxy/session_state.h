@@ -6,8 +6,8 @@
 #include "common/wire/call_head.h"
 #include "operator/proxy/router_state.h"
 
-// How many of its calls other calls may overtake on the way to a rank. A call counts until all ranks have answered it,
-// which may be after the session has ended.
+// The number of calls of a session that other calls may overtake on the way to a rank. A call counts until all ranks
+// have answered it. This may be after the session has ended.
 struct session_order {
     unsigned refs;
     uint32_t lasting;

@@ -6,14 +6,14 @@
 
 #include "operator/proxy/call.h"
 
-// Whether enough of the arguments has arrived to split them: *ret_head bytes. False: *want bytes must have arrived
-// first. 0 = all, because this is not a batch that can be split while it arrives.
+// Returns true if enough of the arguments has arrived to split them: the head of the batch, *ret_head bytes. False:
+// *want bytes must have arrived first. 0 = all, because this is not a batch that can be split while it arrives.
 bool split_stream_ready(const struct record_call *args, size_t *ret_head, size_t *want);
 // Splits into `n` pieces. *ret is NULL if this batch must be here whole. The errors of split_make(). The quota is
 // borrowed. Long work (fiber.h).
 int split_stream_make(const char *method, uint32_t n, bool pad, const struct record_call *args, struct quota *quota,
                       struct split_stream **ret, struct err *err);
-// Gives the pieces to the ranks of that plan, which has `n` pieces, and notes the rows in the plan. ERR_LIMIT.
+// Assigns the pieces to the ranks of that plan, which has as many pieces. Notes the rows in the plan. ERR_LIMIT.
 int split_stream_aim(struct split_stream *s, const char *method, struct dispatch_plan *d, struct err *err);
 void split_stream_free(struct split_stream *s); // accepts NULL
 

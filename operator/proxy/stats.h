@@ -69,7 +69,7 @@ void stats_init(struct stats *s, struct stats_common *common);
 void stats_done(struct stats *s);
 void stats_world(struct stats *s, uint32_t world); // the number of ranks now. Forgets the stats of ranks if it changes
 
-// Add a method only if workers have declared it. Names that clients make up thus take no room.
+// Add a method only if workers have declared it. So names that clients make up take no room.
 struct stats_method *stats_find(struct stats *s, const char *role, const char *method); // or `other`
 struct stats_method *stats_add(struct stats *s, const char *role, const char *method);
 

@@ -35,7 +35,7 @@ uint32_t task_above(const struct group *g, const struct call_head *h)
     return s.n;
 }
 
-// Of equally busy ranks, the one after the last pick comes first.
+// Among equally busy ranks, the one after the last pick comes first.
 bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_rank)
 {
     if (!queued && !list_empty(&g->tasks[lane])) // no task overtakes another

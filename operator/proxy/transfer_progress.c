@@ -21,7 +21,7 @@ int transfer_progress_take(struct member *m, const struct record *rec, struct er
     return good ? 0 : err_set(err, ERR_PROTO, "PROGRESS: rank %u must say \"done\" of \"bytes\"", m->rank);
 }
 
-// Whether a has a smaller part of its bytes than b.
+// Returns true if a has a smaller part of its bytes than b.
 static bool is_behind(const struct member_transfer *a, const struct member_transfer *b)
 {
     return (double)a->done * (double)b->bytes < (double)b->done * (double)a->bytes;

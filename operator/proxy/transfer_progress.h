@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a transfer of weights to a group has come, as its ranks report it. docs/protocol.md, "Transfers of weights".
+// The progress of a transfer of weights to a group, as its ranks report it. docs/protocol.md, "Transfers of weights".
 #pragma once
 
 #include "common/base/json_writer.h"

@@ -61,7 +61,8 @@ static bool judge_taken(const struct template_facts *facts, struct arena *a, str
                   arena_printf(a, "%s belongs to cadre-agent, which runs in the pod: use another name", facts->taken));
 }
 
-// Otherwise every process would report the mistake and end, until the restarts are used up.
+// Finds mistakes about GPUs before the start. Otherwise every process would report the mistake and end, until the
+// restarts are used up.
 static bool judge_gpus(const struct workergroup *wg, const struct template_facts *facts, struct arena *a,
                        struct refusal *ret)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The start of the next attempt, with new pods or in the present pods, and the pause before it, after a failure.
+// Starts the next attempt, with new pods or in the present pods. After a failure, there is a pause before it.
 #pragma once
 
 #include "operator/reconcile/work.h"

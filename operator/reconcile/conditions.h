@@ -34,8 +34,8 @@ void conditions_alive(struct conditions *c); // sets Succeeded, Failed and Suspe
 void conditions_wait(struct conditions *c, const char *reason, const char *message);
 const struct condition *conditions_old(const struct conditions *c, enum condition_kind which); // NULL if never set
 bool conditions_was(const struct conditions *c, enum condition_kind which);                    // the status says True
-// Ready already says why the gang gave up its pods. That reason says more than a reason about pods that are still
-// going, and it does not change with each pod that goes.
+// Returns true if Ready already says why the gang gave up its pods. That reason says more than a reason about pods that
+// are still going, and it does not change with each pod that goes.
 bool conditions_keep_reason(const struct conditions *c);
 
 // The time that a passing status waits. `first`: it is the first status of the object. `only_words`: only the text of a
@@ -44,7 +44,7 @@ bool conditions_keep_reason(const struct conditions *c);
 // delay all of them.
 int64_t conditions_settle_ms(bool first, bool only_words, int32_t moving);
 
-// The rest of the object's status. `ctx` builds the owner's part of the status for these conditions.
+// The owner's part of the status, which status_writer.draft makes for these conditions.
 struct status_draft {
     const char *patch;      // NULL: the object already has this status
     bool urgent;            // deserves its own write, for example a new attempt
@@ -63,6 +63,6 @@ struct status_writer {
 };
 // Adds the write of the status and its Events to the plan if anything differs. `at_once`: the write comes before
 // everything else (a new attempt). Otherwise passing states may wait for the next change, so that a gang that starts
-// quickly costs one write. New numbers in the message of a waiting gang are gathered for longer.
+// quickly costs one write. New numbers in the message of a waiting gang wait longer.
 void conditions_commit(const struct conditions *c, const struct status_writer *w, bool at_once, struct arena *a,
                        struct plan *plan);

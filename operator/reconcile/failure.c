@@ -34,7 +34,7 @@ static const struct failure_rule *rule_of(const struct work *w)
     return NULL;
 }
 
-// Why there is no restart; NULL: there is one.
+// Returns why there is no restart; NULL: there is one.
 static const char *no_restart(struct work *w, const struct failure_rule *rule, bool counts, const char **ret_reason)
 {
     const struct workergroup_spec *s = &w->wg->spec;

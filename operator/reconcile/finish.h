@@ -8,10 +8,10 @@ bool finish_over(const struct work *w); // the status says that it has succeeded
 bool finish_succeeded(const struct work *w);
 void finish_succeed(struct work *w);
 void finish_fail(struct work *w, const char *reason, const char *message);
-// activeDeadlineSeconds are over. If not, the plan looks again when they are.
+// Returns true if activeDeadlineSeconds have passed. If not, the plan looks again when they have.
 bool finish_out_of_time(struct work *w);
 void finish_late(struct work *w);
-// The group is over, and nothing in the spec asks for another attempt.
+// Returns true if the group is over, and nothing in the spec asks for another attempt.
 bool finish_stays(const struct work *w);
 void finish_stay(struct work *w);
 // The group stays over because its present spec cannot run. Accepted says why.

@@ -313,8 +313,8 @@ static struct gang_place_request request_of(const struct gang_decision *g)
     };
 }
 
-// Why no nodes that exist could ever take the present spec. NULL: it is worth a try, or not known yet. A gang in the
-// line is asked again when nodes change.
+// Returns why no nodes that exist could ever take the present spec. NULL: they could, or it is not known yet. A gang in
+// the line is asked again when nodes change.
 static const char *hopeless(struct gang_decision *g)
 {
     struct gang gang;

@@ -87,11 +87,11 @@ enum gang_verdict gang_judge(struct gang_decision *g);
 // The same for a spec that would replace running pods. If `runs`, a spec that no existing nodes could ever take counts
 // as refused: the owner keeps its pods, and the plan looks again when nodes change.
 enum gang_verdict gang_judge_change(struct gang_decision *g, bool runs);
-// The API server refused a creation a short time ago. A dry run of another spec does not count.
+// Returns true if the API server refused a creation a short time ago. A dry run of another spec does not count.
 bool gang_refused_lately(const struct gang_decision *g);
 
-// The number after n: of an incarnation, an attempt or a restart. These come from the status, where others can write
-// too, so a number at the end of its range stays there.
+// Returns the number after n, the number of an incarnation, an attempt or a restart. Others can write such numbers into
+// the status, so the largest one is returned unchanged.
 int32_t gang_next(int32_t n);
 // The status goes to the next incarnation, and is written before anything else. Scheduled and Ready become False with
 // this reason. A crash after that write leaves pods of an earlier incarnation, which the next decision handles.

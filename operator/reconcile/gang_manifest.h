@@ -41,7 +41,7 @@ void gang_manifest_agent(const struct agent_setup *setup, struct pod_agent *ret)
 int32_t pod_label_number(const struct pod *p, const char *key);
 uint64_t pod_spec_hash(const struct pod *p); // 0 if missing
 bool pod_has_agent(const struct pod *p);
-// The agent of the pod trusts another CA than the one of these keys (struct agent_setup), so it cannot connect. A pod
-// without the annotation counts as made with these keys. The install key does not matter here: agents show the token of
-// their pod.
+// Returns true if the agent of the pod trusts another CA than the one of these keys (struct agent_setup). It cannot
+// connect then. A pod without the annotation counts as made with these keys. The install key does not matter here:
+// agents show the token of their pod.
 bool pod_trusts_others(const struct pod *p, const char *keys_id);

@@ -17,7 +17,7 @@ struct gang_place_request {
 };
 
 // Plans with regard to the gangs that have waited longer. Adds the news for the line to the plan, and the time of the
-// next look. `gang` needs no held nodes, no uid and no namespace.
+// next look. The caller need not set the held nodes, the uid and the namespace of `gang`.
 void gang_place(const struct gang_place_request *r, struct gang *gang, struct arena *a, struct plan *plan,
                 struct placement *ret);
 

@@ -35,11 +35,11 @@ void gang_pods_look_ahead(struct gang_pods *pods, const struct gang_view *v);
 void gang_pods_count(struct gang_pods *pods, const struct gang_view *v, const struct pod *p);
 void gang_pods_look_again(struct gang_pods *pods, int64_t ms);
 
-// The node of this pod has been silent for longer than node_lost_s, or is gone. If it is silent but not lost yet,
-// *ret_ms (if not NULL) is the time until it counts as lost.
+// Returns true if the node of this pod has been silent for longer than node_lost_s, or is gone. If it is silent but not
+// lost yet, *ret_ms (if not NULL) is the time until it counts as lost.
 bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
                    int64_t *ret_ms);
-// The pod is not bound, and the node that it is pinned to does not exist.
+// Returns true if the pod is not bound, and the node that it is pinned to does not exist.
 bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p);
 const char *pod_place(const struct pod *p); // the node where the pod is or will be
 

@@ -17,7 +17,7 @@ struct replica_bundle {    // the bundle of one replica
     int32_t gpu, gpus;     // the bundle's first GPU in the pod, and how many it has: nvidia.com/gpu
     bool uncounted; // neither the bundle nor its pod has nvidia.com/gpu, but they may have other or claimed devices
     int32_t next;   // the next replica in the same pod, -1 = none
-    int32_t first, before; // lowest replica in the pod; how many of the group come before this one there
+    int32_t first, before; // the lowest replica in the pod; how many replicas come before this one there
     int32_t node;          // number of the pod among the group's pods, in the order of their lowest replicas
     int32_t pod_replicas;  // replicas of the group in the pod
 };
@@ -36,14 +36,14 @@ struct group_bundles {
     bool waits_for_port; // another group has the port
 };
 
-// The bundles are not available at present. Processes of the group may still run elsewhere.
+// Returns true if the bundles are not available at present. Processes of the group may still run elsewhere.
 bool group_bundles_wait(const struct group_bundles *p);
 
 // `bound`: the status says that every replica has its pod. Then a lost pod still counts until its loss is answered.
 void group_bundles_take(const struct group_view *v, bool bound, struct arena *a, struct group_bundles *ret);
 
-// Nobody can say which devices of the pod belong to the workers of this replica, so the workers see all devices of the
-// pod.
+// Returns true if nobody can say which devices of the pod belong to the workers of this replica. The workers then see
+// all devices of the pod.
 bool group_bundles_uncounted(const struct workergroup *wg, const struct replica_bundle *b);
 // The GPUs of the pod that belong to one worker: worker `local` of its replica. Returns their number.
 size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bundle *b, int32_t local, struct arena *a,

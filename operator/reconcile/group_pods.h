@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a WorkerGroup as its pods show it: counted once, then only read.
 //
-// The pods of a Plain group start and end together: the pods of the present attempt and incarnation are current. Under
-// an agent, a pod outlives attempts, and a lost pod is replaced alone, by the next incarnation. So once a pod of the
+// The pods of a Plain group start and end together: the pods of the present attempt and incarnation are current. With
+// an agent, a pod outlives attempts, and only a lost pod is replaced, by the next incarnation. So once a pod of the
 // present incarnation exists, the newest pod of each index is current. Before that, the current pods are those that can
 // stay: they are alive, and made from the present spec.
 #pragma once
@@ -24,8 +24,8 @@ struct group_pods {
     int32_t n_failed;
     bool unreachable;             // agents are away, and no other connection proves that they could reach this replica
     bool displaced;               // one of the failed pods cannot come back to its node
-    const char *gpu_lost_on;      // the same in words
-    const char *gpu_lost;         // which one, in words
+    const char *gpu_lost_on;      // the node of that GPU
+    const char *gpu_lost;         // the first GPU that fell off the bus, in words; NULL = none
     int32_t mine;                 // pods of the present attempt and incarnation, whatever their index
     bool changed;                 // a pod of the present attempt and incarnation was made from another spec
     struct group_failure failure; // time_ms 0 = no current pod has failed
@@ -35,8 +35,8 @@ struct group_pods {
     int64_t silent_since_ms;      // since when the node of a current pod has been silent but not lost; 0 = none is
 };
 
-// If replicas share a pod, the first one receives the commands to the agent for all of them. group_pods_next() is the
-// next replica in the same pod, -1 = none.
+// If replicas share a pod, the first one receives the commands to the agent for all of them. group_pods_leads() returns
+// true for this first one. group_pods_next() returns the next replica in the same pod, -1 = none.
 static inline bool group_pods_leads(const struct group_pods *c, int32_t index)
 {
     return !c->bundles || c->bundles->replicas[index].first == index;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The length of a wait that began at a time of another clock: the API server's, or a kubelet's. That clock may be far
-// off. Its time is used only for the part of the wait before this process watched. Everything after that is measured
-// with our own clock, which observations_time corrects when somebody sets it.
+// Measures a wait whose beginning was noted with another clock, the one of the API server or a kubelet. That clock may
+// be far off. Its time is used only for the part of the wait before this process watched. The rest is measured with our
+// own clock, which observations_time() corrects when somebody sets it.
 #pragma once
 
 #include "operator/reconcile/group_view.h"

@@ -115,9 +115,9 @@ static const char *service(struct gang_decision *g)
     return NULL;
 }
 
-// The requests of one bundle when it is planned. The bundles of a node share one pod: a thousandth of a pod slot each
-// makes sure that there is room for one pod, and no more. The other requests of the pod (sidecars, overhead) count with
-// each bundle, which is on the safe side.
+// The requests of one bundle when it is planned. The bundles of a node share one pod. Each bundle counts as a
+// thousandth of a pod slot, so the node needs one free slot. The other requests of the pod (sidecars, overhead) count
+// with each bundle, which is on the safe side.
 static bool find_needs(struct placementgroup_decision *d)
 {
     struct bundles *b = &d->bundles;

@@ -22,7 +22,8 @@ static bool lost_a_gpu(const struct placementgroup_view *v, size_t i)
     return v->gpu_lost && v->gpu_lost[i];
 }
 
-// Why pod i of the view is dead; NULL while it lives. If a pod has lost a GPU, a group that runs on it has deleted it.
+// Returns why pod i of the view is dead; NULL while it lives. If a pod has lost a GPU, a group that runs on it has
+// deleted it.
 static const char *death_of(const struct placementgroup_view *v, size_t i, int64_t *ret_left)
 {
     const struct pod *p = v->gang.pods[i];

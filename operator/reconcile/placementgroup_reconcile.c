@@ -28,7 +28,7 @@ static const char *missing_text(struct placementgroup_decision *d)
     return arena_printf(d->a, "%s %s", n == 1 ? "bundle" : "bundles", bundles_text(items, n, d->a));
 }
 
-// The bundles were all bound. What is missing now was lost, or is new in the spec.
+// The bundles were all bound. A bundle that is missing now was lost, or is new in the spec.
 static void lost_some(struct placementgroup_decision *d)
 {
     const struct placementgroup_pods *r = &d->pods;

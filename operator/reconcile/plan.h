@@ -20,7 +20,8 @@ enum action_kind {
     ACTION_EVENT,          // `reason`, `note`, `warning`
 };
 
-// A status, or the retreat from one, comes first. Then come its consequences, then the Events about it.
+// The first stage has what must happen before everything else, such as the status of a new attempt. Then come its
+// consequences, then the Events about it.
 enum { STAGE_FIRST, STAGE_SECOND, STAGE_THIRD };
 
 struct action {

@@ -9,7 +9,7 @@ struct ranks {
     const struct agent_facts **facts; // by index; NULL = there is no pod
     int32_t connected;                // connected agents
     int32_t started;                  // replicas whose processes were started for the present attempt
-    int32_t told;                     // agents that know the present attempt: it began when all of them were there
+    int32_t told; // agents that know the present attempt; the attempt began when all agents were there
     int32_t ready_replicas, ready_workers;
     bool rank_zero_exited;               // with exit code 0
     int32_t exited;                      // ranks that have ended with exit code 0
@@ -22,12 +22,11 @@ struct ranks {
 
 enum rank_state { RANK_WAITING, RANK_READY, RANK_EXITED, RANK_FAILED, RANK_TO_RESTART };
 
-// The processes of a replica were started and not stopped since.
+// Returns true if the processes of a replica were started and not stopped since.
 bool ranks_started(const struct workergroup *wg, int32_t attempt, const struct agent_facts *f);
 enum rank_state ranks_state(const struct group_view *v, int32_t attempt, const struct agent_facts *f, int32_t rank);
 
-// The agent is connected here, or another replica says that the agent is connected there. In both cases it is not
-// missed.
+// Returns true if the agent is connected here, or another replica says that the agent is connected there.
 static inline bool ranks_agent_there(const struct agent_facts *f)
 {
     return f->connected || f->seen_by;

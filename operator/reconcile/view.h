@@ -12,8 +12,8 @@
 enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
 enum { DRY_RUNS_FURTHER = 15 }; // dry runs of bundles with further shapes, besides the first shape
 
-// The executor's knowledge about a group from trying. It is kept in memory only: losing it costs a request, never
-// correctness.
+// What the operator learned about a gang by trying. It is kept in memory only: if it is lost, the operator sends a
+// request again, and decides the same.
 struct gang_memory {
     enum dry_run_state dry_run;
     uint64_t dry_run_hash;               // of the pod that was tried (struct action)

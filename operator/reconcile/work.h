@@ -36,7 +36,8 @@ void work_look_back(struct work *w);
 void work_bound(struct work *w); // sets Scheduled: all pods are bound
 bool work_was_whole(const struct work *w);
 bool work_worker_differs(const struct work *w); // the processes were made from another spec.worker
-// The status was written for another spec: the pods or the processes have to be made anew for the present one.
+// Returns true if the status was written for another spec: the pods or the processes have to be made again for the
+// present one.
 bool work_asks_for_more(const struct work *w);
 // Kubernetes writes whole seconds, rounded down. If a time looks like that, returns the latest time that it may mean. 0
 // stays 0.

@@ -27,7 +27,7 @@ struct controller_options {
 };
 
 struct controller *controller_new(struct loop *loop, const struct controller_options *options);
-void controller_free(struct controller *c); // it forgets keys in progress: finish them before, or never
+void controller_free(struct controller *c); // it forgets keys in progress: do not finish them later
 void controller_add(struct controller *c, const char *key);
 void controller_start(struct controller *c); // it gives out the keys added before (all caches must be synced)
 void controller_stop(struct controller *c);  // gives out no more keys, and forgets those that wait; can start again

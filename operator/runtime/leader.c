@@ -76,7 +76,8 @@ static void send(struct leader *l, enum leader_action action, int64_t timeout_ms
     arena_done(&a);
 }
 
-// Gives the Lease back when none of our writes is in progress. Such a write could arrive later.
+// Gives the Lease back when none of our writes is in progress. Otherwise a write could arrive after the Lease is given
+// back.
 static void resign(struct leader *l)
 {
     if (leader_fsm_resign(&l->fsm))

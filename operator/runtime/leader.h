@@ -14,8 +14,8 @@ struct leader_news {
     const struct err *error; // NULL = none
     bool lost;               // stop deciding at once; it takes part in the election again, and may be elected again
     bool elected;
-    // This holder asks for a lease of disbelieved_ms. It has not renewed it for so long that this replica takes the
-    // Lease earlier. NULL = there is no such holder.
+    // A holder whose record says that the Lease lasts disbelieved_ms. It has not renewed for long, so this replica
+    // takes the Lease before that time is over. NULL = there is no such holder.
     const char *disbelieved;
     int64_t disbelieved_ms;
     const char *holder, *watches; // the new leader, and the namespaces that it acts on ("" = not known). NULL = no news

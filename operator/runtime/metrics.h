@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prometheus metrics. They have the names that Go operators use (controller_runtime_*, workqueue_*, rest_client_*,
 // leader_election_master_status, process_*), so that existing dashboards work. Our own names begin with cadre_. The
-// number of series is bounded: labels contain no object names, except in the appendix, and its owner bounds those.
-// Every registry has the family process_*.
+// number of series is bounded: labels contain no object names. Only the appendix may contain some, and its owner limits
+// their number. Every registry has the family process_*.
 #pragma once
 
 #include "common/base/buf.h"

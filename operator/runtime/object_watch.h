@@ -11,7 +11,7 @@ struct object_watch_options {
     const char *ns, *name;
     uint64_t seed;
     void (*on_change)(void *ctx); // also when it sees the object first
-    // It cannot watch now, and tries again. Called at most once a minute.
+    // The watch has failed, and is tried again. Called at most once a minute.
     void (*on_error)(void *ctx, const struct err *err);
     void *ctx;
 };

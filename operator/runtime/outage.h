@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out whether the API server is away. It is for replicas without an election, and for the time before a replica
-// takes part in one, because then no Lease shows it. A failed watch can have other causes. This module therefore asks
-// the API server until it answers.
+// Finds out whether the API server is away. A replica that takes part in an election sees that from its Lease. This
+// module is for replicas without an election, and for the time before it. A failed watch can have other causes, so the
+// module asks the API server until it answers.
 #pragma once
 
 #include "operator/kube/kube_client.h"

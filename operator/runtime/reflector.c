@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what operator/kube/watch.h decides. There is one stream or one timer at a time.
+// There is one stream or one timer at a time.
 #include "operator/runtime/reflector.h"
 
 #include "common/base/json.h"

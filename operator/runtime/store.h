@@ -30,8 +30,9 @@ void store_delete(struct store *s, const char *ns, const char *name);
 // Takes the answer to our own write. It is visible at once, before the watch delivers it. It is ignored if the watch is
 // already past it, because it may have been deleted since.
 void store_wrote(struct store *s, const struct object *o);
-// If these return true, neither of the two functions above needs the object, and it need not be decoded. The store has
-// exactly this version, or the watch is past it.
+// If store_holds() returns true, the store has exactly this version, and store_put() need not be called. If
+// store_is_past() returns true, the watch is past this version, and store_wrote() need not be called. The object then
+// need not be decoded.
 bool store_holds(const struct store *s, const struct glance *g);
 bool store_is_past(const struct store *s, const char *resource_version);
 

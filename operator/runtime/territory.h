@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The namespaces that an installation for all namespaces leaves to other installations. In each of them runs an
-// operator that watches only this namespace. The label cadre.dev/watches of its pod says so. A pod speaks only for its
-// own namespace, so nobody can exclude this installation from other namespaces.
+// The namespaces that an installation for all namespaces leaves to other installations. An operator that watches only
+// this namespace runs in each of them. The label cadre.dev/watches of its pod says so. A pod speaks only for its own
+// namespace, so nobody can exclude this installation from other namespaces.
 #pragma once
 
 #include "common/base/loop.h"

@@ -295,7 +295,7 @@ static struct pending_change *pending_change_new(struct provisioning *d, const s
     return c;
 }
 
-// What the gateway calls
+// The functions that the gateway calls
 
 static void create(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {

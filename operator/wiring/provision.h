@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates and deletes WorkerGroups and PlacementGroups for clients that may do so themselves: each request asks the API
-// server. While a session lasts, it renews an annotation of the session's objects again and again. The leader deletes
-// objects that nobody renews (exec/abandoned.h). This works even if the client and this replica have died. If the same
-// user repeats the same request at any replica, that replica takes the object over.
+// server. While a session lasts, this module renews an annotation of the session's objects again and again. The leader
+// deletes objects that nobody renews (exec/abandoned.h). This works even if the client and this replica have died. If
+// the same user repeats the same request at any replica, that replica takes the object over.
 #pragma once
 
 #include "operator/gateway/provisioner.h"

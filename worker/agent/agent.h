@@ -56,7 +56,8 @@ struct pod_archives *agent_pod_archives(const struct agent *a);
 struct child_reaper *agent_reaper(struct agent *a);
 size_t agent_group_count(const struct agent *a);
 const struct supervisor *agent_group_at(const struct agent *a, size_t i);
-// Says why the first process that was started without its template had to do without; "" = there is no such process.
+// Returns why a process was started without its template. If there are several such processes, it is the first. "" =
+// there is none.
 const char *agent_slow(const struct agent *a, size_t group);
 // Tells what is known about a process that has exited. Returns false if there was no process of that rank.
 bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret);

@@ -17,7 +17,7 @@ enum {
     CONNECTION_RETRY_FIRST_MS = 500,
     CONNECTION_RETRY_MAX_MS = 3000,
     CONNECTION_REFUSED_MAX_MS = 10 * 1000, // if the operator refuses the token: each attempt costs it a review
-    CONNECTION_AGAIN_MS = 250,             // the first pause after a replica that does not know the pod yet; it doubles
+    CONNECTION_AGAIN_MS = 250,             // the first pause if the replica does not know the pod yet; it doubles
 };
 
 struct connection;
@@ -45,6 +45,7 @@ void connection_close(struct connection *c);
 bool connection_open(const struct connection *c);
 bool connection_up(const struct connection *c); // the operator has said WELCOME
 void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len);
-void connection_report(struct connection *c, const struct agent_report *r); // not before HELLO, which contains it
+// Does nothing before HELLO, because HELLO contains the report.
+void connection_report(struct connection *c, const struct agent_report *r);
 
 void connection_gpus(struct connection *c); // there is news about the GPUs that should not wait for the next heartbeat

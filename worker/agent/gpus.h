@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs a worker process sees, and which GPU it uses. Pure.
+// Decides which GPUs a worker process sees, and which GPU it uses. Pure.
 //
 // The GPUs of a pod are numbered 0, 1, ... in the order of CUDA_VISIBLE_DEVICES if the pod has it. Otherwise, the order
 // is the one of NVIDIA_VISIBLE_DEVICES if a device plugin set a list there, or else the one of the driver. A group has

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known about the GPUs of the pod, and which ranks use them. A separate program, cadre-gpus, asks the driver:
-// the agent links no library, and must not hang with the driver.
+// The GPUs of the pod, as far as they are known, and the ranks that use them. A separate program, cadre-gpus, asks the
+// driver: the agent links no library, and must not hang with the driver.
 #pragma once
 
 #include "common/wire/gpu.h"
@@ -22,7 +22,7 @@ struct probe_config {
     void *ctx;
 };
 
-// Whether a pod with this environment and this number of GPUs may have NVIDIA GPUs to watch.
+// Returns true if a pod with this environment and this number of GPUs may have NVIDIA GPUs to watch.
 bool probe_wanted(const char *const *env, int pod_gpus);
 struct probe *probe_new(const struct probe_config *c);
 void probe_free(struct probe *p); // accepts NULL

@@ -27,7 +27,7 @@ struct rank_place_run {
     struct template *template;            // NULL = start it without a template
 };
 
-// What is known about the last process.
+// Facts about the last process.
 struct rank_place_news {
     const char *error; // why the command could not be run; else ""
     const char *slow;  // why the process was not forked from the template; else ""

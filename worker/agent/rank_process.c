@@ -25,7 +25,7 @@ enum { PATHS_MAX = 64, GONE_LOOK_MS = 100, GONE_GIVE_UP_MS = 10 * 1000 };
 
 enum step { STEP_DIR, STEP_EXEC, STEP_LOADER, STEP_OTHER };
 
-// What the child writes into the pipe if it cannot become the command.
+// The child writes this into the pipe if it cannot become the command.
 struct start_failure {
     int step; // enum step
     int error;

@@ -35,7 +35,7 @@ static void open_again(struct sink *s)
         s->fd = fd;
         return;
     }
-    // It is a socket, or another user's pipe. So everybody who shares it sees O_NONBLOCK until the end.
+    // The descriptor is a socket, or another user's pipe. So everybody who shares it sees O_NONBLOCK until the end.
     s->restore_flags = fcntl(s->shared_fd, F_GETFL);
     if (s->restore_flags >= 0)
         fcntl(s->shared_fd, F_SETFL, s->restore_flags | O_NONBLOCK);

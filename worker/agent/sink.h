@@ -22,7 +22,7 @@ struct sink;
 struct sink *sink_new(struct loop *loop, int fd, loop_fn drained, void *ctx);
 void sink_free(struct sink *s); // drops what is queued; accepts NULL
 
-// The queue. Append whole lines, then call sink_send(). The limit is SINK_MAX. What exceeds it is lost.
+// The queue. Append whole lines, then call sink_send(). The limit is SINK_MAX. Output above it is lost.
 struct buf *sink_queue(struct sink *s);
 void sink_send(struct sink *s);
 size_t sink_queued(const struct sink *s);

@@ -39,7 +39,7 @@ struct supervisor_process {
     struct command *command; // the command that started it; holds `spec`
     enum supervisor_process_state state;
     int code, signal; // once it has exited
-    // What starts when this process is gone. NULL = nothing.
+    // The process that starts when this one is gone. NULL = none.
     const struct command_process *next_spec;
     struct command *next;
 };

@@ -30,7 +30,7 @@ struct template_config {
     int64_t idle_ms;            // without a rank for this time, the template ends, to free its memory
 };
 
-// What runs as the template. The strings are copied. The lists are NULL-terminated.
+// The program that runs as the template. The strings are copied. The lists are NULL-terminated.
 struct template_source {
     const char *who; // the name before each line that it prints
     const char *const *argv;

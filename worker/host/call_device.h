@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call has on the rank's device: its arguments and its result, if they are there, and a stream for copies.
+// The data of a call on the rank's device: its arguments and its result, if they are there, and a stream for copies.
 #pragma once
 
 #include "worker/host/region.h"
@@ -17,7 +17,7 @@ struct call_device {
 // Enters and leaves the device. On the thread that runs the method.
 int call_device_enter(struct call_device *d, struct err *err);
 void call_device_leave(struct call_device *d);
-// Copies tensor number i of n of the arguments to the device, the first time. *ret: where it is.
+// Copies tensor i of the arguments, which have n tensors, to the device if it is not there yet. *ret: where it is.
 int call_device_upload(struct call_device *d, size_t i, size_t n, const void *from, size_t len,
                        const atomic_bool *canceled, void **ret, struct err *err);
 // Copies after everything that is on the stream.
@@ -27,8 +27,8 @@ int call_device_room(struct call_device *d, size_t len, struct err *err); // all
 // Returns the values of the arguments, or a copy if somebody else holds them, too. The caller may write to them, and
 // gives them back with region_unref().
 int call_device_own_args(struct call_device *d, const atomic_bool *canceled, struct region **ret, struct err *err);
-// Waits until everything on the stream of the call and on the default stream is done. `share`: others may open the
-// result then.
+// Waits until everything on the stream of the call and on the default stream is done. `share`: other processes can then
+// open the result.
 int call_device_settle(struct call_device *d, bool share, const atomic_bool *canceled, struct err *err);
 void call_device_drop_result(struct call_device *d);
 void call_device_done(struct call_device *d); // on the loop's thread

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls may run code of their client in this process, such as by unpickling or debugging. A program declares this
-// once (cadre_host_options.code). Without a declaration, no call may.
+// Decides which calls may make this process run code that their client has sent, for example by unpickling or by
+// debugging. A program declares this once (cadre_host_options.code). Without a declaration, no call may.
 #pragma once
 
 #include "sdk/c/include/cadre/host.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a class can do, as JSON. It is sent in HELLO, so the proxy knows the declared modes. --describe prints it.
+// The description of a class, as JSON. It is sent in HELLO, so the proxy knows the declared modes. --describe prints
+// it.
 //
 //   "module": "accumulator", "class": "Accumulator",
 //   "methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL", "doc": "adds x to the value ..."},
@@ -11,7 +12,7 @@
 //
 //   "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...]
 //
-// The constructors published `split`, `collect`, `concurrency` and `meshes`.
+// `split`, `collect`, `concurrency` and `meshes` are what the constructors have published.
 #pragma once
 
 #include "common/base/json_writer.h"

@@ -6,7 +6,7 @@
 //   RESULT      the value, or a batch
 //   ERROR       {"code": "INVALID", "message": "add() needs an argument 'x' (position 0)"}
 //
-// Codes are the names of `enum err_code`. Only methods have two more: FAILED (cadre_fail) and NO_DEVICE.
+// Codes are the names of `enum err_code`. Two more codes come only from methods: FAILED (cadre_fail) and NO_DEVICE.
 #pragma once
 
 #include "common/base/arena.h"
@@ -90,7 +90,7 @@ bool call_names_have(const struct call_names *names, const char *name, size_t le
 // Allocates a result of this length. The caller writes it at once. The previous result is gone. NULL: it is too long.
 char *call_place_result(struct cadre_call *c, size_t len);
 cadre_result call_return(struct cadre_call *c, const char *body, size_t len);
-// For host_request.c, before the method runs. The first two replace the arguments. After the last one, the method does
+// For host_request.c, before the method runs. The first two replace the arguments. After call_refuse(), the method does
 // not run, and `err` is the answer.
 void call_set_args(struct cadre_call *c, const char *args, size_t len);
 void call_set_device_args(struct cadre_call *c, const char *head, size_t len, struct region *values);

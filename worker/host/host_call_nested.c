@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ABI: calls that methods make.
 #include "worker/host/host_call_nested.h"
 
 #include "common/base/clock.h"

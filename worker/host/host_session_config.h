@@ -15,11 +15,11 @@ enum {
     // a long absence of a proxy, its workers are back within a few seconds.
     SESSION_RETRY_MIN_MS = 100,
     SESSION_RETRY_MAX_MS = 3000,
-    SESSION_AGAIN_MS = 250,         // instead of the minimum, after a proxy that cannot take the worker at the moment
-    SESSION_REFUSED_MS = 60 * 1000, // after a proxy that will not take the worker again: the attempt is over
+    SESSION_AGAIN_MS = 250,         // instead of the minimum, if the proxy cannot take the worker at the moment
+    SESSION_REFUSED_MS = 60 * 1000, // if the proxy will not take the worker again, because the attempt is over
 };
 
-#define SESSION_BODY_MAX ((size_t)2 << 30)     // of a proxy; a larger body is refused, and the connection stays
+#define SESSION_BODY_MAX ((size_t)2 << 30)     // from a proxy; a larger body is refused, and the connection stays
 #define SESSION_BYTES_DEFAULT SESSION_BODY_MAX // of the arguments that wait in one session
 
 struct host_session_config {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker and its proxy tell each other about themselves: HELLO, WELCOME and PLACE. It passes what the proxy says
-// to the modules that need it.
+// The records that a worker and its proxy exchange besides calls: HELLO, WELCOME, PLACE and ARCHIVE. This module
+// passes what the proxy says to the modules that need it.
 #pragma once
 
 #include "common/base/json_writer.h"

@@ -18,9 +18,8 @@ struct module {
 // borrowed. The message of an error tells a user what is wrong with the module or with its image.
 int module_load(const char *path, struct module *ret, struct err *err);
 
-// What module_load() checks: the number of the ABI, no NULL that would crash, names that can be called, no name twice,
-// modes that exist.
-// `pulled`: the methods have no function, because the program runs them itself.
+// Makes the checks of module_load(): the number of the ABI, no NULL that would crash, names that can be called, no name
+// twice, modes that exist. `pulled`: the methods have no function, because the program runs them itself.
 int module_check(const char *path, const cadre_module_info *info, bool pulled, struct err *err);
 
 // NULL or "" as name means the only class. NULL with ERR_NOT_FOUND: the message lists the existing ones.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of a method needs to make calls itself. Used by the thread that runs the method, except for
+// The data with which a call of a method makes further calls. Used by the thread that runs the method, except for
 // nested_wake().
 #pragma once
 

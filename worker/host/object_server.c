@@ -93,7 +93,6 @@ static void refuse(struct peer *p, int code, const char *why)
     say(p, (struct peer_answer){PEER_BYTES, (uint32_t)-code, len}, blob_copy(why, len, NULL), 0);
 }
 
-// Returns the handle of the values, and the head.
 static struct blob *handle_and_head(const struct object *o)
 {
     size_t head = o->blob->len - o->offset;

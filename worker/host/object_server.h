@@ -23,7 +23,7 @@ struct object_server_config {
     int port;                      // 0 = a free port
 };
 
-// What the configuration names must outlive the server. ERR_UNAVAILABLE: it cannot listen.
+// Everything in the configuration must outlive the server. ERR_UNAVAILABLE: it cannot listen.
 struct object_server *object_server_new(const struct object_server_config *config, struct err *err);
 void object_server_free(struct object_server *s); // accepts NULL
 int object_server_port(const struct object_server *s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process keeps for others: its store, its name in references, and the socket where other workers fetch
-// objects for which they have a reference. One thread, the loop's.
+// The objects that this process keeps for others: the store, the process's name in references, and the socket where
+// other workers fetch the objects of their references. One thread, the loop's.
 #pragma once
 
 #include "common/base/buf.h"

@@ -6,8 +6,8 @@
 #include "worker/host/host_request.h"
 
 struct own_answer {
-    struct objects_answer object; // the caller owns its blob and its values; or
-    struct buf text;              // JSON
+    struct objects_answer object; // the answer, if it is an object: the caller owns its blob and its values
+    struct buf text;              // else the answer, as JSON
 };
 
 // `head` is the head of the CALL with this body. `tail` has the arguments that are in shared memory (or NULL). Returns

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one worker process asks another one, on a connection of its own: an object, or to join a rendezvous. There is
-// one request and one answer. docs/protocol.md, "Between workers". All numbers are little endian.
+// The request of one worker process to another one, for an object or to join a rendezvous. It has its own connection,
+// with one request and one answer. docs/protocol.md, "Between workers". All numbers are little endian.
 //
 //   object   u32 PEER_OBJECT_MAGIC   u32 place of the asker           u64 id   i64 until   64 bytes key
 //   join     u32 PEER_JOIN_MAGIC     u32 place in the list of ranks   the same, for a rendezvous (rendezvous.h)

@@ -145,7 +145,7 @@ static void *run(void *ctx)
 
 // Forking
 
-// Otherwise the child would answer for its parent, and keep connections open that the parent has closed.
+// Without this, the child would answer for its parent, and keep connections open that the parent has closed.
 static void forget_in_child(void)
 {
     struct sigaction now;

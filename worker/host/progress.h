@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the transfers of weights to this process have come. Methods receive the bytes on their threads. The loop's
+// The progress of the transfers of weights to this process. Methods receive the bytes on their threads. The loop's
 // thread tells the proxies every PROGRESS_MS, and sends 0 of 0 once at the end. docs/protocol.md, "Transfers of
 // weights".
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a class publishes in its constructor, besides its table of methods: rules of methods, meshes, concurrency
-// groups.
+// The rules of methods, the meshes and the concurrency groups that a class publishes in its constructor, besides its
+// table of methods.
 #pragma once
 
 #include "common/base/arena.h"

@@ -202,7 +202,7 @@ bool rank_device_reclaim(struct rank_device *d, bool *ret_any)
     return done;
 }
 
-// Beside the loop
+// Jobs beside the loop
 
 void rank_device_submit(struct rank_device *d, struct executor_job *job)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of the rank's device that several holders share, such as the values of a kept result and the calls that use
-// them. It is freed on a thread beside, because the driver waits for all work of the device first.
+// them. Another thread frees it, because the driver waits for all work of the device first.
 #pragma once
 
 #include "worker/host/rank_device.h"
@@ -8,7 +8,7 @@
 struct region {
     void *memory;
     size_t len;
-    bool shared;                 // other processes can open it with
+    bool shared;                 // other processes can open it with `handle`
     struct device_handle handle; // this
     // private
     atomic_uint refs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks meet. The first rank of a list waits at the port of its object server. The others ask the proxy for its
+// Lets ranks meet. The first rank of a list waits at the port of its object server. The others ask the proxy for its
 // address, and connect. Nobody has to agree on a port or an address. The proxy's answer contains a proof, made with the
 // secret of the first rank's attempt. With this proof, the first rank lets them in. docs/protocol.md, "Rendezvous".
 #pragma once
@@ -39,7 +39,8 @@ void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const 
 // The meshes of the object's spec. They come before the meshes that the classes publish. Only the first call of each
 // kind counts: it copies the meshes.
 void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published);
-// `secret`: the secret of this attempt, may be NULL. `err` gets ERR_UNAVAILABLE or ERR_FORBIDDEN.
+// Returns true if the question shows the right proof. `secret`: the secret of this attempt, may be NULL. `err` gets
+// ERR_UNAVAILABLE or ERR_FORBIDDEN.
 bool rendezvous_admits(const char *secret, const struct peer_request *g, struct err *err);
 void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_request *g); // owns the descriptor from now on
 

@@ -19,7 +19,7 @@ struct role {
     const char *name; // NULL = the only object of a group without roles
     const cadre_class *class;
     const char *init;           // JSON; NULL = {}
-    struct cadre_worker worker; // its constructor gets it; it holds what the constructor published
+    struct cadre_worker worker; // the argument of its constructor, with what the constructor has published
     struct instance *instance;  // NULL = not created yet, or destroyed
     struct roles *roles;
 };

@@ -7,8 +7,8 @@
 
 #include "common/wire/area.h"
 
-// For arguments that outlive their calls. If there are more, or if others still use the same memory, the program
-// copies.
+// The limit for all arguments that outlive their calls. Above it, or if others still use the same memory, the program
+// copies the arguments.
 #define STRETCH_KEPT_MAX ((size_t)128 << 20)
 
 struct stretch;

@@ -82,7 +82,7 @@ CADRE_EXPORT const char *cadre_weights_version(const cadre_weights *w)
     return w->version;
 }
 
-// What the call says
+// The arguments of the call
 
 static int read_args(struct transfer_step *s, struct err *err)
 {

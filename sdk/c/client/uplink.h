@@ -65,8 +65,7 @@ struct uplink {
     bool refused, needed, closing, left;
 };
 
-// leaving: the uplink that this one replaces, and why. That one dials no more, and its address is dialed last. NULL:
-// none.
+// leaving: the uplink that this one replaces, and why. It dials no more, and its address is dialed last. NULL: none.
 struct uplink *uplink_new(const struct uplink_config *config, struct uplink *leaving, const struct err *why);
 void uplink_free(struct uplink *u);
 void uplink_need(struct uplink *u);                      // a caller waits for it to be up
