@@ -69,7 +69,7 @@ static void forget_dry_run(struct observations *n, uint64_t hash)
     n->memory.dry_run_message = NULL;
 }
 
-int observations_dry_run_ok(struct observations *n, uint64_t hash, const char *pod_json, size_t len, struct err *err)
+static int note_constraints(struct observations *n, uint64_t hash, const char *pod_json, size_t len, struct err *err)
 {
     forget_dry_run(n, hash);
     struct pod_constraints *needs = arena_new(&n->needs, struct pod_constraints);
@@ -93,7 +93,7 @@ int observations_dry_run_passed(struct observations *n, const struct action *a, 
                                 struct err *err)
 {
     if (!a->further)
-        return observations_dry_run_ok(n, a->hash, pod_json, len, err);
+        return note_constraints(n, a->hash, pod_json, len, err);
     pass_further(&n->memory, a->hash);
     return 0;
 }

@@ -26,11 +26,8 @@ void observations_done(struct observations *n);
 void observations_time(struct observations *n, int64_t wall_ms, int64_t mono_ms);
 // Call this after each decision. Notes what the plan waits for, and the rendezvous that it gives to a group on bundles.
 void observations_planned(struct observations *n, const struct plan *p);
-// Notes that the API server accepted the dry run of the pod with this hash, and keeps the constraints of the resulting
-// pod. Returns an error if that pod cannot be decoded.
-int observations_dry_run_ok(struct observations *n, uint64_t hash, const char *pod_json, size_t len, struct err *err);
-// Notes that the dry run of this action has passed. For a further dry run it notes only that. Otherwise it does the
-// same as observations_dry_run_ok().
+// Notes that the API server accepted the dry run of this action. Unless it is a further dry run, it also keeps the
+// constraints of the resulting pod. Returns an error if that pod cannot be decoded.
 int observations_dry_run_passed(struct observations *n, const struct action *a, const char *pod_json, size_t len,
                                 struct err *err);
 void observations_dry_run_refused(struct observations *n, uint64_t hash, const char *message);

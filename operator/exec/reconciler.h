@@ -24,7 +24,7 @@ struct reconciler_entry {
     struct reconciler *of;
     char *key, *uid; // another object of the same name has another UID and its own observations
     struct observations observations;
-    int32_t crowd;      // the largest number since the status waits (reconciler_entry_crowd())
+    int32_t crowd;      // the largest number since the status waits (gang_view.moving)
     int64_t requeue_ms; // of the plan that is being carried out
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the queue gave out the key
@@ -73,6 +73,3 @@ const struct store *reconciler_objects(const struct reconciler *r);
 
 // Returns NULL if it has decided nothing about the object in this term.
 const struct reconciler_entry *reconciler_find(const struct reconciler *r, const char *key);
-// Returns how many statuses wait. While the status of this object waits, it returns the largest number since that wait
-// began: the crowd becomes smaller as other statuses are written, and that does not mean that this one will not follow.
-int32_t reconciler_entry_crowd(const struct reconciler_entry *e);

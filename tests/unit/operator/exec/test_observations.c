@@ -32,12 +32,17 @@ static int teardown(void **state)
     return 0;
 }
 
+static int passes(uint64_t hash, const char *pod)
+{
+    struct err err = ERR_INIT;
+    return observations_dry_run_passed(&n, &(struct action){.hash = hash}, pod, strlen(pod), &err);
+}
+
 static void a_dry_run_tells_what_a_pod_needs(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
     assert_int_equal(n.memory.dry_run, DRY_RUN_NONE);
-    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    assert_int_equal(passes(42, POD), 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_OK);
     assert_int_equal(n.memory.dry_run_hash, 42);
     assert_int_equal(resources_get(&n.memory.needs->requests, RESOURCE_GPU), 1000);
@@ -47,25 +52,23 @@ static void a_dry_run_tells_what_a_pod_needs(void **state)
 static void a_later_dry_run_takes_the_place_of_an_earlier_one(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
     char message[] = "no such thing";
-    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    assert_int_equal(passes(42, POD), 0);
     observations_dry_run_refused(&n, 43, message);
     message[0] = 'X'; // the observations keep a copy
     assert_int_equal(n.memory.dry_run, DRY_RUN_REFUSED);
     assert_int_equal(n.memory.dry_run_hash, 43);
     assert_string_equal(n.memory.dry_run_message, "no such thing");
     assert_null(n.memory.needs);
-    assert_int_equal(observations_dry_run_ok(&n, 44, POD, strlen(POD), &err), 0);
+    assert_int_equal(passes(44, POD), 0);
     assert_null(n.memory.dry_run_message);
 }
 
 static void an_answer_that_is_no_pod_is_no_verdict(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
-    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
-    assert_true(observations_dry_run_ok(&n, 43, "{\"spec\":7}", 10, &err) < 0);
+    assert_int_equal(passes(42, POD), 0);
+    assert_true(passes(43, "{\"spec\":7}") < 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_NONE);
     assert_null(n.memory.needs);
 }
@@ -235,10 +238,9 @@ static void giving_back_after_a_refusal_does_not_wait_twice(void **state)
 static void a_bound_gang_forgets_the_trouble_but_not_what_it_needs(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
     const char *contended[] = {"n1"};
     const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 1};
-    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    assert_int_equal(passes(42, POD), 0);
     observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
     observations_rolled_back(&n, &p, 1001);
     observations_bound(&n);
