@@ -153,7 +153,7 @@ static void entry_planned(struct reconciler_entry *e, const struct plan *p, int6
         set_status_wanted(e,
                           e->observations.memory.status_wanted_ms ? e->observations.memory.status_wanted_ms : now_ms);
     waiting_gangs_decided(e->of->options.shared->waiting, e->uid, p, clock_wall_ms(e->of->options.shared->time.clock));
-    observations_planned(&e->observations, p);
+    observations_planned(&e->observations, p, now_ms);
     e->waits_for_port = p->waits_for_port;
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;

@@ -41,7 +41,7 @@ struct reconciler_options { // copied
     // Decides about an object. `gang` contains what all gangs need, with the pods that the object owns. It is called a
     // second time if the answers to the trials of the first plan are known already.
     void (*plan)(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret);
-    // Notes what the plan means for later plans.
+    // Called after each decision. Forgets the trouble of a gang that runs now. observations_planned() notes the rest.
     void (*note)(void *ctx, const struct object *o, struct observations *n, const struct plan *p, int64_t now_ms);
     void *ctx;
 };

@@ -124,7 +124,7 @@ static int64_t wait_for_binding(int64_t wall, int64_t mono, int64_t began_ms)
     plan_init(&p, &a);
     observations_time(&n, wall, mono);
     int64_t left = patience_left(&n.memory, &p, PATIENCE_BIND, 1, began_ms, 300 * 1000, wall);
-    observations_planned(&n, &p);
+    observations_planned(&n, &p, 1000);
     arena_done(&a);
     return left;
 }
@@ -135,7 +135,7 @@ static void waits_for_nothing(int64_t wall, int64_t mono)
     struct plan p;
     plan_init(&p, &a);
     observations_time(&n, wall, mono);
-    observations_planned(&n, &p);
+    observations_planned(&n, &p, 1000);
     arena_done(&a);
 }
 
@@ -217,7 +217,7 @@ static void a_gang_given_back_shuns_the_nodes_that_did_not_take_it(void **state)
     char node[] = "n1";
     const char *contended[] = {node, "n2"};
     const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 2};
-    observations_rolled_back(&n, &p, 1000);
+    observations_planned(&n, &p, 1000);
     node[1] = '9'; // the observations keep a copy
     assert_int_equal(n.memory.n_contended, 2);
     assert_string_equal(n.memory.contended[0], "n1");
@@ -230,7 +230,7 @@ static void giving_back_after_a_refusal_does_not_wait_twice(void **state)
     const struct plan p = {.rolls_back = true};
     observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
     int64_t retry_at_ms = n.memory.retry_at_ms;
-    observations_rolled_back(&n, &p, 1001);
+    observations_planned(&n, &p, 1001);
     assert_int_equal(n.memory.retry_at_ms, retry_at_ms);
     assert_int_equal(n.memory.rollbacks, 1);
 }
@@ -242,7 +242,7 @@ static void a_bound_gang_forgets_the_trouble_but_not_what_it_needs(void **state)
     const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 1};
     assert_int_equal(passes(42, POD), 0);
     observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
-    observations_rolled_back(&n, &p, 1001);
+    observations_planned(&n, &p, 1001);
     observations_bound(&n);
     assert_null(n.memory.refusal_reason);
     assert_null(n.memory.refusal_message);
@@ -271,13 +271,13 @@ static void what_becomes_ready_and_fails_again_waits_longer_each_time(void **sta
 {
     (void)state;
     const struct plan p = {.rolls_back = true};
-    observations_rolled_back(&n, &p, 1000);
+    observations_planned(&n, &p, 1000);
     observations_ready(&n, 5000, 8000);
     assert_int_equal(n.memory.retry_at_ms, 0);
-    observations_rolled_back(&n, &p, 9000);
+    observations_planned(&n, &p, 9000);
     assert_int_equal(n.memory.rollbacks, 2);
     observations_ready(&n, 12000, 12000 + 600 * 1000); // it is Ready for ten minutes
-    observations_rolled_back(&n, &p, 700 * 1000);
+    observations_planned(&n, &p, 700 * 1000);
     assert_int_equal(n.memory.rollbacks, 1);
 }
 
