@@ -86,8 +86,10 @@ bool options_duration(const char *text, int64_t *ret_ms)
     int64_t seconds;
     if (!str_to_i64(text, &seconds))
         return duration_parse(text, ret_ms);
+    if (seconds < 0 || seconds > DURATION_MAX_MS / 1000)
+        return false;
     *ret_ms = seconds * 1000;
-    return seconds >= 0 && seconds <= DURATION_MAX_MS / 1000;
+    return true;
 }
 
 // Also accepts the spelling of kubectl's users: one-to-all.

@@ -36,7 +36,7 @@
 #define tsan_free(fiber) ((void)(fiber))
 #endif
 
-#define STACK ((size_t)256 << 10) // enough for JSON as deep as JSON_DEPTH_MAX; untouched pages cost nothing
+#define STACK ((size_t)256 << 10) // enough, because no work recurses; untouched pages cost nothing
 
 struct fiber {
     void (*fn)(void *ctx);

@@ -215,14 +215,12 @@ static void note(void *ctx, const struct object *o, struct observations *n, cons
     struct group_controller *c = ctx;
     const struct workergroup_status *s = &workergroup_of(o)->status;
     const struct condition *scheduled = condition_find(s->conditions, s->n_conditions, COND_SCHEDULED);
-    if (p->rolls_back) {
-        observations_rolled_back(n, p, now_ms);
+    bool trouble = n->memory.rollbacks || n->memory.n_contended;
+    (void)now_ms;
+    if (p->rolls_back)
         metric_add(c->rollbacks, 1);
-    } else if (p->n_contended) {
-        observations_shun(n, p);
-    } else if (scheduled && scheduled->status == CONDITION_TRUE && (n->memory.rollbacks || n->memory.n_contended)) {
+    else if (!p->n_contended && scheduled && scheduled->status == CONDITION_TRUE && trouble)
         observations_bound(n);
-    }
 }
 
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options)

@@ -53,12 +53,6 @@ static void set_master(struct observations *n, const char *master)
     n->memory.master = n->master = master ? xstrdup(master) : NULL;
 }
 
-void observations_planned(struct observations *n, const struct plan *p)
-{
-    memcpy(n->memory.waits, p->waits, sizeof n->memory.waits);
-    set_master(n, p->master);
-}
-
 static void forget_dry_run(struct observations *n, uint64_t hash)
 {
     arena_done(&n->needs);
@@ -69,7 +63,7 @@ static void forget_dry_run(struct observations *n, uint64_t hash)
     n->memory.dry_run_message = NULL;
 }
 
-int observations_dry_run_ok(struct observations *n, uint64_t hash, const char *pod_json, size_t len, struct err *err)
+static int note_constraints(struct observations *n, uint64_t hash, const char *pod_json, size_t len, struct err *err)
 {
     forget_dry_run(n, hash);
     struct pod_constraints *needs = arena_new(&n->needs, struct pod_constraints);
@@ -93,7 +87,7 @@ int observations_dry_run_passed(struct observations *n, const struct action *a, 
                                 struct err *err)
 {
     if (!a->further)
-        return observations_dry_run_ok(n, a->hash, pod_json, len, err);
+        return note_constraints(n, a->hash, pod_json, len, err);
     pass_further(&n->memory, a->hash);
     return 0;
 }
@@ -131,7 +125,7 @@ void observations_refused(struct observations *n, int32_t incarnation, const cha
     m->retry_at_ms = later(n, now_ms);
 }
 
-void observations_shun(struct observations *n, const struct plan *p)
+static void shun(struct observations *n, const struct plan *p)
 {
     struct gang_memory *m = &n->memory;
     arena_done(&n->contended);
@@ -142,12 +136,15 @@ void observations_shun(struct observations *n, const struct plan *p)
     m->n_contended = p->n_contended;
 }
 
-void observations_rolled_back(struct observations *n, const struct plan *p, int64_t now_ms)
+void observations_planned(struct observations *n, const struct plan *p, int64_t now_ms)
 {
     struct gang_memory *m = &n->memory;
-    if (m->retry_at_ms <= now_ms)
+    memcpy(m->waits, p->waits, sizeof m->waits);
+    set_master(n, p->master);
+    if (p->rolls_back && m->retry_at_ms <= now_ms)
         m->retry_at_ms = later(n, now_ms);
-    observations_shun(n, p);
+    if (p->rolls_back || p->n_contended)
+        shun(n, p);
 }
 
 void observations_bound(struct observations *n)

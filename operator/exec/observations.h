@@ -25,12 +25,11 @@ void observations_done(struct observations *n);
 // move with it. Otherwise a wait of seconds would last for hours, or would not happen.
 void observations_time(struct observations *n, int64_t wall_ms, int64_t mono_ms);
 // Call this after each decision. Notes what the plan waits for, and the rendezvous that it gives to a group on bundles.
-void observations_planned(struct observations *n, const struct plan *p);
-// Notes that the API server accepted the dry run of the pod with this hash, and keeps the constraints of the resulting
-// pod. Returns an error if that pod cannot be decoded.
-int observations_dry_run_ok(struct observations *n, uint64_t hash, const char *pod_json, size_t len, struct err *err);
-// Notes that the dry run of this action has passed. If `further` is set in the action, it notes only that. Otherwise it
-// does the same as observations_dry_run_ok().
+// The next plan avoids the nodes that this plan names as contended. If this plan gives the gang back, the next one
+// waits, longer each time.
+void observations_planned(struct observations *n, const struct plan *p, int64_t now_ms);
+// Notes that the API server accepted the dry run of this action. Unless it is a further dry run, it also keeps the
+// constraints of the resulting pod. Returns an error if that pod cannot be decoded.
 int observations_dry_run_passed(struct observations *n, const struct action *a, const char *pod_json, size_t len,
                                 struct err *err);
 void observations_dry_run_refused(struct observations *n, uint64_t hash, const char *message);
@@ -41,12 +40,8 @@ void observations_refused(struct observations *n, int32_t incarnation, const cha
 // no verdict on the spec.
 void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32_t incarnation, const char *reason,
                                     const char *message, int64_t now_ms);
-// Notes that the plan gives the gang back. The wait before the next plan is longer each time.
-void observations_rolled_back(struct observations *n, const struct plan *p, int64_t now_ms);
-// Notes the nodes that the plan names. The next plan avoids them.
-void observations_shun(struct observations *n, const struct plan *p);
-// Notes that all pods of the gang are bound as planned. It forgets refusals, contended nodes and rollbacks, unless a
-// changed spec is being tried and its dry run is forbidden.
+// Notes that all pods of the gang are bound as planned. It forgets the trouble on the way, but not that the dry run of
+// a changed spec is forbidden.
 void observations_bound(struct observations *n);
 // Notes that the pods are Ready since `since_ms`. It does the same as observations_bound(), but forgets the number of
 // rollbacks only after some minutes. Pods that become Ready and fail again and again are then created again more and

@@ -51,14 +51,10 @@ static void note(void *ctx, const struct object *o, struct observations *n, cons
 {
     const struct placementgroup_status *s = &placementgroup_of(o)->status;
     const struct condition *ready = condition_find(s->conditions, s->n_conditions, COND_READY);
-    (void)ctx;
+    (void)ctx, (void)p;
     bool trouble = n->memory.rollbacks || n->memory.n_contended;
     if (ready && ready->status == CONDITION_TRUE && trouble && n->memory.retry_at_ms <= now_ms)
         observations_ready(n, ready->changed_ms, now_ms);
-    if (p->rolls_back)
-        observations_rolled_back(n, p, now_ms);
-    else if (p->n_contended)
-        observations_shun(n, p);
 }
 
 struct placementgroup_controller *placementgroup_controller_new(struct loop *loop, struct group_controller *groups,

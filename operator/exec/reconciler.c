@@ -10,7 +10,9 @@
 
 enum { ROUNDS_MAX = 4 }; // decisions in a row about one object
 
-int32_t reconciler_entry_crowd(const struct reconciler_entry *e)
+// Returns how many statuses wait. While the status of this object waits, it returns the largest number since that wait
+// began: the crowd becomes smaller as other statuses are written, and that does not mean that this one will not follow.
+static int32_t crowd_of(const struct reconciler_entry *e)
 {
     return MAX(e->crowd, e->of->moving);
 }
@@ -20,7 +22,7 @@ static void set_status_wanted(struct reconciler_entry *e, int64_t ms)
     int64_t *wanted = &e->observations.memory.status_wanted_ms;
     e->of->moving += (ms != 0) - (*wanted != 0);
     *wanted = ms;
-    e->crowd = ms ? reconciler_entry_crowd(e) : 0;
+    e->crowd = ms ? crowd_of(e) : 0;
 }
 
 static void entry_forget(struct reconciler_entry *e)
@@ -151,7 +153,7 @@ static void entry_planned(struct reconciler_entry *e, const struct plan *p, int6
         set_status_wanted(e,
                           e->observations.memory.status_wanted_ms ? e->observations.memory.status_wanted_ms : now_ms);
     waiting_gangs_decided(e->of->options.shared->waiting, e->uid, p, clock_wall_ms(e->of->options.shared->time.clock));
-    observations_planned(&e->observations, p);
+    observations_planned(&e->observations, p, now_ms);
     e->waits_for_port = p->waits_for_port;
     e->requeue_ms = p->requeue_ms;
     e->goes_on = p->requeue_ms == 0 && p->n;
@@ -217,7 +219,7 @@ static struct gang_view view_of(const struct reconciler_entry *e, const struct o
                               .cluster = s->executor.cluster,
                               .line = waiting_gangs_line(s->waiting),
                               .memory = &e->observations.memory,
-                              .moving = reconciler_entry_crowd(e)};
+                              .moving = crowd_of(e)};
 }
 
 static void decide(struct reconciler *r, const char *key)

@@ -24,7 +24,9 @@ struct reconciler_entry {
     struct reconciler *of;
     char *key, *uid; // another object of the same name has another UID and its own observations
     struct observations observations;
-    int32_t crowd;      // the largest number of waiting statuses since this one waits; 0 = it does not wait
+    // The largest number of waiting statuses since this one waits (gang_view.moving); 0 = it does not wait. The wait of
+    // this one must not become shorter because others are written.
+    int32_t crowd;
     int64_t requeue_ms; // of the plan that is being carried out
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the queue gave out the key
@@ -41,7 +43,7 @@ struct reconciler_options { // copied
     // Decides about an object. `gang` contains what all gangs need, with the pods that the object owns. It is called a
     // second time if the answers to the dry runs of the first plan are known already.
     void (*plan)(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret);
-    // Notes what the plan means for later plans.
+    // Called after each decision. Forgets the trouble of a gang that runs now. observations_planned() notes the rest.
     void (*note)(void *ctx, const struct object *o, struct observations *n, const struct plan *p, int64_t now_ms);
     void *ctx;
 };
@@ -73,7 +75,3 @@ const struct store *reconciler_objects(const struct reconciler *r);
 
 // Returns NULL if it has decided nothing about the object in this term.
 const struct reconciler_entry *reconciler_find(const struct reconciler *r, const char *key);
-// Returns how many statuses wait to be written. If the status of this object is one of them, it returns the largest
-// number since that wait began. The number falls as the other statuses are written, but the wait of this one must not
-// become shorter because of that.
-int32_t reconciler_entry_crowd(const struct reconciler_entry *e);

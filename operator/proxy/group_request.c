@@ -104,14 +104,17 @@ int group_request_begin(struct session *s, const struct record *rec, const struc
                         const struct record_call *parts, struct err *err)
 {
     enum group_change_kind change = group_change_kind_of(head->method, head->method_len);
-    bool piece = rec->h.flags & RECORD_MORE;
-    struct group *g = change ? NULL : session_group(s, head, err);
-    if (!g && !change)
-        return err->code;
-    if (piece && (change || call_head_method_is(head, "group.kill")))
+    if (head->keep || head->pin)
+        return err_set(err, ERR_INVALID,
+                       "%.*s has no result that can stay on the workers: leave out \"keep\" and \"pin\"",
+                       (int)head->method_len, head->method);
+    if (rec->h.flags & RECORD_MORE)
         return ROUTER_COLLECT;
     if (change)
         return group_change_begin(s, change, rec->h.call, parts->args, parts->args_len, err);
+    struct group *g = session_group(s, head, err);
+    if (!g)
+        return err->code;
     if (call_head_method_is(head, "group.kill"))
         return kill_begin(s, g, &rec->h, head, err);
     if (call_head_method_is(head, "group.output"))

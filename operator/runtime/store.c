@@ -249,13 +249,6 @@ void store_deleted(struct store *s, const struct object *o)
         drop(s, e);
 }
 
-void store_delete(struct store *s, const char *ns, const char *name)
-{
-    struct stored_object *e = find(s, ns, name);
-    if (e)
-        drop(s, e);
-}
-
 void store_wrote(struct store *s, const struct object *o)
 {
     if (!store_is_past(s, o->meta.resource_version))

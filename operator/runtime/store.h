@@ -25,8 +25,6 @@ void store_put(struct store *s, const struct object *o);
 // Takes the deletion of `o` from a watch, with the resourceVersion of the deletion. It ignores the deletion if the
 // store has a newer object, because we may have created it again. Unknown objects are fine.
 void store_deleted(struct store *s, const struct object *o);
-// Removes the object with this name. Unknown names are fine.
-void store_delete(struct store *s, const char *ns, const char *name);
 // Takes the answer to our own write. It is visible at once, before the watch delivers it. It is ignored if the watch is
 // already past it, because it may have been deleted since.
 void store_wrote(struct store *s, const struct object *o);

@@ -2,6 +2,7 @@
 #include "worker/collective/star.h"
 
 #include "common/base/buf.h"
+#include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/base/mem.h"
 #include "worker/collective/star_core.h"
@@ -22,7 +23,6 @@ enum { SLACK_MS = 400, GIVE_UP_MS = 1000 + STAR_MISSING_MS };
 struct star *star_new(const struct star_config *config)
 {
     struct star *s = xcalloc(1, sizeof *s);
-    pthread_condattr_t attr;
     s->config = *config;
     s->pulse = pulse_new(config->silence_ms);
     s->n_links = config->index ? 1 : (size_t)config->n - 1;
@@ -31,10 +31,7 @@ struct star *star_new(const struct star_config *config)
         s->links[i] = config->index ? (struct star_link){.fd = config->links[0], .member = 0}
                                     : (struct star_link){.fd = config->links[i + 1], .member = (int)i + 1};
     pthread_mutex_init(&s->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&s->changed);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake < 0)
         abort(); // without descriptors, nothing else would work either
@@ -390,8 +387,7 @@ bool star_broken(struct star *s, char ret[STAR_REASON_SIZE])
 static bool wait_broken(struct star *s, int64_t ms)
 {
     int64_t until = star_now_ms() + ms;
-    struct timespec at = {until / 1000, until % 1000 * 1000000};
-    while (!s->broken && pthread_cond_timedwait(&s->changed, &s->mutex, &at) == 0)
+    while (!s->broken && cond_wait_until(&s->changed, &s->mutex, until))
         ;
     return s->broken;
 }

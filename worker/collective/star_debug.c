@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/collective/star_debug.h"
 
+#include "common/base/cond.h"
 #include "common/base/err.h"
 #include "common/base/mem.h"
 #include "worker/collective/agreement.h"
@@ -16,12 +17,6 @@ struct star_told {
     int from;
     char what[STAR_WHAT_SIZE];
 };
-
-static struct timespec after_ms(int64_t ms)
-{
-    int64_t until = star_now_ms() + ms;
-    return (struct timespec){until / 1000, until % 1000 * 1000000};
-}
 
 static void send_to(const struct star *s, int member, enum star_frame_kind kind, const char *body, size_t len)
 {
@@ -81,13 +76,13 @@ static void compare_all(struct star *s)
 
 int star_compare(struct star *s, const char *what, int64_t limit_ms)
 {
-    const struct timespec at = after_ms(limit_ms);
+    int64_t until = star_now_ms() + limit_ms;
     pthread_mutex_lock(&s->mutex);
     s->compares++;
     s->says = true;
     snprintf(s->what, sizeof s->what, "%s", what);
     (void)eventfd_write(s->wake, 1);
-    while (!s->broken && s->compared != s->compares && pthread_cond_timedwait(&s->changed, &s->mutex, &at) == 0)
+    while (!s->broken && s->compared != s->compares && cond_wait_until(&s->changed, &s->mutex, until))
         ;
     int r = s->broken ? ERR_GONE : s->compared == s->compares ? 0 : ERR_TIMEOUT;
     pthread_mutex_unlock(&s->mutex);
@@ -154,12 +149,12 @@ void star_tell(struct star *s, int to, const char *what)
 
 int star_hear(struct star *s, int from, char what[STAR_WHAT_SIZE], int64_t limit_ms)
 {
-    const struct timespec at = after_ms(limit_ms);
+    int64_t until = star_now_ms() + limit_ms;
     bool heard = false, waits = true;
     what[0] = '\0';
     pthread_mutex_lock(&s->mutex);
     while (!s->broken && !(heard = take_told(s, from, what)) && !s->deaf && waits)
-        waits = pthread_cond_timedwait(&s->changed, &s->mutex, &at) == 0;
+        waits = cond_wait_until(&s->changed, &s->mutex, until);
     int r = s->broken ? ERR_GONE : heard || s->deaf ? 0 : ERR_TIMEOUT;
     pthread_mutex_unlock(&s->mutex);
     return r;

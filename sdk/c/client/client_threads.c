@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/c/client/client_threads.h"
 
+#include "common/base/cond.h"
 #include "common/base/mem.h"
 #include "common/base/spin.h"
 #include "sdk/c/client/client.h"
@@ -66,11 +67,10 @@ static void quiet(struct client_threads *t)
 // end: in ms of the monotonic clock. Call it with the lock.
 static void sleep_on(struct client_threads *t, pthread_cond_t *cond, int64_t end)
 {
-    const struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
     if (end == INT64_MAX)
         pthread_cond_wait(cond, &t->lock);
     else
-        pthread_cond_timedwait(cond, &t->lock, &until);
+        (void)cond_wait_until(cond, &t->lock, end);
 }
 
 // Sleeps until the loop has work, the alarm rings, or the time is over. Returns whether the alarm rang. Call it without
@@ -162,16 +162,12 @@ static void *run(void *arg)
 static void make_lock(struct client_threads *t)
 {
     pthread_mutexattr_t recursive; // callbacks start calls
-    pthread_condattr_t monotonic;
     pthread_mutexattr_init(&recursive);
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&t->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->changed, &monotonic);
-    pthread_cond_init(&t->wanted, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&t->changed);
+    cond_init(&t->wanted);
 }
 
 void client_threads_start(struct cadre_client *c)

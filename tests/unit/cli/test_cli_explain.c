@@ -46,8 +46,19 @@ static void durations(void **state)
     static const struct {
         const char *text;
         int64_t ms; // -1 = none
-    } cases[] = {{"30s", 30000}, {"1m30s", 90000}, {"500ms", 500}, {"2h", 7200000}, {"45", 45000},    {"0", 0},
-                 {"5x", -1},     {"s", -1},        {"-5", -1},     {"1m-5s", -1},   {"99999999s", -1}};
+    } cases[] = {{"30s", 30000},
+                 {"1m30s", 90000},
+                 {"500ms", 500},
+                 {"2h", 7200000},
+                 {"45", 45000},
+                 {"0", 0},
+                 {"5x", -1},
+                 {"s", -1},
+                 {"-5", -1},
+                 {"1m-5s", -1},
+                 {"99999999s", -1},
+                 {"", -1},
+                 {"9223372036854775807", -1}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         int64_t ms = -1;
         bool good = options_duration(cases[i].text, &ms);

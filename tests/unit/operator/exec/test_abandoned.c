@@ -2,6 +2,7 @@
 // Groups that belong to a session, when nobody renews them any more.
 #include "operator/exec/abandoned.h"
 
+#include "tests/unit/support/store_gone.h"
 #include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
 
@@ -124,7 +125,7 @@ static void a_renewal_counts_from_when_it_is_seen(void **state)
     put_group("17", "");
     put_group("1", ""); // the time in the annotation does not matter
     assert_true(stub_quiet(t.client));
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     assert_true(stub_quiet(t.client));
 }
 

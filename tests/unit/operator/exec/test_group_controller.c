@@ -3,6 +3,7 @@
 #include "tests/unit/operator/exec/controller_case.h"
 
 #include "common/base/str.h"
+#include "tests/unit/support/store_gone.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -144,8 +145,8 @@ static void pods_that_go_while_the_status_is_written_are_still_deleted_by_name(v
     put_group(1, true);
     group_controller_start(t.controller);
     struct stub_call *status = next(VERB_PATCH_MERGE, KIND_WORKERGROUP);
-    store_delete(t.stores[KIND_POD], "ml", "g-0-0");
-    store_delete(t.stores[KIND_POD], "ml", "g-1-0");
+    store_gone(t.stores[KIND_POD], "ml", "g-0-0");
+    store_gone(t.stores[KIND_POD], "ml", "g-1-0");
     stub_answer(status, 200, "{}");
     struct stub_call *first = next(VERB_DELETE, KIND_POD);
     assert_string_equal(first->request.name, "g-0-0");
@@ -161,7 +162,7 @@ static void a_group_that_goes_while_its_plan_is_carried_out(void **state)
     put_group(1, false);
     group_controller_start(t.controller);
     struct stub_call *dry_run = next(VERB_CREATE, KIND_POD);
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     stub_answer(dry_run, 422, "{\"message\":\"no\"}");
     while (!group_controller_idle(t.controller)) {
         struct stub_call *call = stub_next(t.client);
@@ -179,7 +180,7 @@ static void a_group_that_is_replaced_by_one_of_its_name_starts_from_nothing(void
     put_group_of("u-before", 1, false);
     group_controller_start(t.controller);
     struct stub_call *dry_run = next(VERB_CREATE, KIND_POD);
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     put_group_of("u-g", 5, false);
     stub_answer(dry_run, 422, "{\"message\":\"no\"}");
     assert_true(next(VERB_CREATE, KIND_POD)->request.dry_run);
@@ -191,7 +192,7 @@ static void before_the_start_no_group_is_remembered(void **state)
     (void)state;
     struct buf text = BUF_INIT(1 << 20);
     put_group(1, false);
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     put_pod("g-0-0", 0);
     group_controller_start(t.controller);
     assert_int_equal(metrics_write(t.metrics, &text), 0);

@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/support/patience.h"
+#include "tests/unit/support/store_gone.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -361,7 +362,7 @@ static void what_is_known_of_an_agent_goes_with_its_pod(void **state)
     (void)state;
     struct agent_facts facts;
     ready();
-    store_delete(t.c.stores[KIND_POD], "ml", "g-1-0");
+    store_gone(t.c.stores[KIND_POD], "ml", "g-1-0");
     agents_facts(t.agents, "u-g-1-0", "u-g", &t.arena, &facts);
     assert_int_equal(facts.changed_ms, 0);
     assert_ptr_equal(agents_replaced(t.agents), &t.ranks[1]);

@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/support/patience.h"
+#include "tests/unit/support/store_gone.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -196,7 +197,7 @@ static void a_group_that_is_deleted_is_stopped(void **state)
     join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]},"
          "{\"group\":\"u-b\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
     turn();
-    store_delete(t.c.stores[KIND_WORKERGROUP], "ml", "a");
+    store_gone(t.c.stores[KIND_WORKERGROUP], "ml", "a");
     assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1,\"graceMs\":25000}"));
     assert_false(ordered("STOP {\"group\":\"u-b\""));
 }
@@ -227,7 +228,7 @@ static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
     assert_string_equal(group_controller_place(t.c.controller, a, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
     assert_true(group_controller_shares(t.c.controller, "ml", "pool", "u-a"));
     assert_false(ordered("STOP"));
-    store_delete(t.c.stores[KIND_WORKERGROUP], "ml", "a");
+    store_gone(t.c.stores[KIND_WORKERGROUP], "ml", "a");
     assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1"));
 }
 
@@ -252,7 +253,7 @@ static void a_replica_that_may_not_decide_any_more_stops_nothing(void **state)
     join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
     turn();
     stub_client_may_decide(t.c.client, false);
-    store_delete(t.c.stores[KIND_WORKERGROUP], "ml", "a");
+    store_gone(t.c.stores[KIND_WORKERGROUP], "ml", "a");
     assert_false(ordered("STOP"));
 }
 

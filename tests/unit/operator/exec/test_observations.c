@@ -32,12 +32,17 @@ static int teardown(void **state)
     return 0;
 }
 
+static int passes(uint64_t hash, const char *pod)
+{
+    struct err err = ERR_INIT;
+    return observations_dry_run_passed(&n, &(struct action){.hash = hash}, pod, strlen(pod), &err);
+}
+
 static void a_dry_run_tells_what_a_pod_needs(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
     assert_int_equal(n.memory.dry_run, DRY_RUN_NONE);
-    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    assert_int_equal(passes(42, POD), 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_OK);
     assert_int_equal(n.memory.dry_run_hash, 42);
     assert_int_equal(resources_get(&n.memory.needs->requests, RESOURCE_GPU), 1000);
@@ -47,25 +52,23 @@ static void a_dry_run_tells_what_a_pod_needs(void **state)
 static void a_later_dry_run_takes_the_place_of_an_earlier_one(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
     char message[] = "no such thing";
-    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    assert_int_equal(passes(42, POD), 0);
     observations_dry_run_refused(&n, 43, message);
     message[0] = 'X'; // the observations keep a copy
     assert_int_equal(n.memory.dry_run, DRY_RUN_REFUSED);
     assert_int_equal(n.memory.dry_run_hash, 43);
     assert_string_equal(n.memory.dry_run_message, "no such thing");
     assert_null(n.memory.needs);
-    assert_int_equal(observations_dry_run_ok(&n, 44, POD, strlen(POD), &err), 0);
+    assert_int_equal(passes(44, POD), 0);
     assert_null(n.memory.dry_run_message);
 }
 
 static void an_answer_that_is_no_pod_is_no_verdict(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
-    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
-    assert_true(observations_dry_run_ok(&n, 43, "{\"spec\":7}", 10, &err) < 0);
+    assert_int_equal(passes(42, POD), 0);
+    assert_true(passes(43, "{\"spec\":7}") < 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_NONE);
     assert_null(n.memory.needs);
 }
@@ -121,7 +124,7 @@ static int64_t wait_for_binding(int64_t wall, int64_t mono, int64_t began_ms)
     plan_init(&p, &a);
     observations_time(&n, wall, mono);
     int64_t left = patience_left(&n.memory, &p, PATIENCE_BIND, 1, began_ms, 300 * 1000, wall);
-    observations_planned(&n, &p);
+    observations_planned(&n, &p, 1000);
     arena_done(&a);
     return left;
 }
@@ -132,7 +135,7 @@ static void waits_for_nothing(int64_t wall, int64_t mono)
     struct plan p;
     plan_init(&p, &a);
     observations_time(&n, wall, mono);
-    observations_planned(&n, &p);
+    observations_planned(&n, &p, 1000);
     arena_done(&a);
 }
 
@@ -214,7 +217,7 @@ static void a_gang_given_back_shuns_the_nodes_that_did_not_take_it(void **state)
     char node[] = "n1";
     const char *contended[] = {node, "n2"};
     const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 2};
-    observations_rolled_back(&n, &p, 1000);
+    observations_planned(&n, &p, 1000);
     node[1] = '9'; // the observations keep a copy
     assert_int_equal(n.memory.n_contended, 2);
     assert_string_equal(n.memory.contended[0], "n1");
@@ -227,7 +230,7 @@ static void giving_back_after_a_refusal_does_not_wait_twice(void **state)
     const struct plan p = {.rolls_back = true};
     observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
     int64_t retry_at_ms = n.memory.retry_at_ms;
-    observations_rolled_back(&n, &p, 1001);
+    observations_planned(&n, &p, 1001);
     assert_int_equal(n.memory.retry_at_ms, retry_at_ms);
     assert_int_equal(n.memory.rollbacks, 1);
 }
@@ -235,12 +238,11 @@ static void giving_back_after_a_refusal_does_not_wait_twice(void **state)
 static void a_bound_gang_forgets_the_trouble_but_not_what_it_needs(void **state)
 {
     (void)state;
-    struct err err = ERR_INIT;
     const char *contended[] = {"n1"};
     const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 1};
-    assert_int_equal(observations_dry_run_ok(&n, 42, POD, strlen(POD), &err), 0);
+    assert_int_equal(passes(42, POD), 0);
     observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
-    observations_rolled_back(&n, &p, 1001);
+    observations_planned(&n, &p, 1001);
     observations_bound(&n);
     assert_null(n.memory.refusal_reason);
     assert_null(n.memory.refusal_message);
@@ -269,13 +271,13 @@ static void what_becomes_ready_and_fails_again_waits_longer_each_time(void **sta
 {
     (void)state;
     const struct plan p = {.rolls_back = true};
-    observations_rolled_back(&n, &p, 1000);
+    observations_planned(&n, &p, 1000);
     observations_ready(&n, 5000, 8000);
     assert_int_equal(n.memory.retry_at_ms, 0);
-    observations_rolled_back(&n, &p, 9000);
+    observations_planned(&n, &p, 9000);
     assert_int_equal(n.memory.rollbacks, 2);
     observations_ready(&n, 12000, 12000 + 600 * 1000); // it is Ready for ten minutes
-    observations_rolled_back(&n, &p, 700 * 1000);
+    observations_planned(&n, &p, 700 * 1000);
     assert_int_equal(n.memory.rollbacks, 1);
 }
 

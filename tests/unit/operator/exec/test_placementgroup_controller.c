@@ -6,6 +6,7 @@
 #include "operator/exec/placementgroup_controller.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/support/patience.h"
+#include "tests/unit/support/store_gone.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,7 +162,7 @@ static void bundles_whose_gpu_is_lost_move_off_the_node(void **state)
                    with(running(t.pod, "n1"), "\"metadata\":{", "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","));
     UNTIL(says(COND_READY, "is lost: GPULost"));
     t.pod = NULL;
-    store_delete(t.c.stores[KIND_POD], "ml", "pool-plg-0-0");
+    store_gone(t.c.stores[KIND_POD], "ml", "pool-plg-0-0");
     UNTIL(t.pod);
     assert_true(made_on("n2"));
 }

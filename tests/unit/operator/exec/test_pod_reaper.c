@@ -2,6 +2,7 @@
 // Pods with a deleted owner.
 #include "operator/exec/pod_reaper.h"
 
+#include "tests/unit/support/store_gone.h"
 #include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
 
@@ -70,7 +71,7 @@ static void pods_go_with_their_owner(void **state)
     put_pod("g-0-0", "u-g", "");
     put_pod("other", "u-other", "");
     put_pod("g-1-0", "u-g", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     struct stub_call *call = stub_next(t.client);
     assert_non_null(call);
     assert_int_equal(call->request.verb, VERB_DELETE);
@@ -90,7 +91,7 @@ static void only_a_pod_that_is_as_it_was_seen_goes(void **state)
     (void)state;
     pod_reaper_start(t.reaper);
     put_pod("g-0-0", "u-g", "");
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     struct stub_call *call = stub_next(t.client);
     assert_string_equal(call->request.resource_version, "7");
     stub_fail(call, ERR_CONFLICT, "it has changed");
@@ -101,7 +102,7 @@ static void only_the_leader_deletes(void **state)
 {
     (void)state;
     put_pod("g-0-0", "u-g", "");
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     assert_true(stub_quiet(t.client));
 }
 
@@ -114,7 +115,7 @@ static void a_crowd_goes_a_few_at_a_time(void **state)
         snprintf(name, sizeof name, "g-%d-0", i);
         put_pod(name, "u-g", "");
     }
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     assert_int_equal(stub_waiting(t.client), 32);
     for (int i = 0; i < 60; i++)
         stub_answer(stub_next(t.client), 200, "{}");
@@ -138,7 +139,7 @@ static void those_that_wait_go_as_they_are_by_then(void **state)
         snprintf(name, sizeof name, "first-%d", i);
         put_pod(name, "u-g", "");
     }
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "g");
     store_put_json(t.stores[KIND_WORKERGROUP],
                    "{\"metadata\":{\"name\":\"h\",\"namespace\":\"ml\",\"uid\":\"u-h\",\"resourceVersion\":\"1\"},"
                    "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
@@ -146,8 +147,8 @@ static void those_that_wait_go_as_they_are_by_then(void **state)
     put_pod("going", "u-h", "");
     put_pod("kept", "u-h", "");
     put_pod("left", "u-h", "");
-    store_delete(t.stores[KIND_WORKERGROUP], "ml", "h");
-    store_delete(t.stores[KIND_POD], "ml", "gone");
+    store_gone(t.stores[KIND_WORKERGROUP], "ml", "h");
+    store_gone(t.stores[KIND_POD], "ml", "gone");
     put_pod_as("going", "8", "u-h", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
     put_pod_as("kept", "8", "u-other", "");
     put_pod_as("left", "8", "u-h", "");

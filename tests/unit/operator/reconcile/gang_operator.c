@@ -380,7 +380,7 @@ static void take_notes(struct sim_operator *o, const struct object *owner, const
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)
         m->status_wanted_ms = now_ms;
-    observations_planned(&o->observations, p);
+    observations_planned(&o->observations, p, now_ms);
     o->waits_for_room = p->waits_for_room;
     o->last_actions = p->n;
     o->last_plan = plan_describe(p, &o->w->arena);

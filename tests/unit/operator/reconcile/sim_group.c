@@ -25,11 +25,9 @@ static bool was_scheduled(const struct workergroup *wg)
 
 static void note(struct observations *n, const struct object *object, const struct plan *p, int64_t now_ms)
 {
-    if (p->rolls_back)
-        observations_rolled_back(n, p, now_ms);
-    else if (p->n_contended)
-        observations_shun(n, p);
-    else if (was_scheduled(workergroup_of(object)) && (n->memory.rollbacks || n->memory.n_contended))
+    (void)now_ms;
+    bool trouble = n->memory.rollbacks || n->memory.n_contended;
+    if (!p->rolls_back && !p->n_contended && trouble && was_scheduled(workergroup_of(object)))
         observations_bound(n);
 }
 

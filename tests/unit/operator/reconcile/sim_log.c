@@ -2,6 +2,7 @@
 #include "tests/unit/operator/reconcile/sim_log.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/support/store_gone.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static void follow(struct sim_mirror *m, const struct sim_log *l, enum kind kind
         if (c->now)
             store_put(m->stores[kind], c->now);
         else
-            store_delete(m->stores[kind], kind == KIND_NODE ? "" : "ml", c->name);
+            store_gone(m->stores[kind], kind == KIND_NODE ? "" : "ml", c->name);
     }
 }
 

@@ -13,13 +13,10 @@ static void note(struct observations *n, const struct object *object, const stru
 {
     const struct placementgroup_status *s = &placementgroup_of(object)->status;
     const struct condition *ready = condition_find(s->conditions, s->n_conditions, COND_READY);
+    (void)p;
     bool trouble = n->memory.rollbacks || n->memory.n_contended;
     if (ready && ready->status == CONDITION_TRUE && trouble && n->memory.retry_at_ms <= now_ms)
         observations_ready(n, ready->changed_ms, now_ms);
-    if (p->rolls_back)
-        observations_rolled_back(n, p, now_ms);
-    else if (p->n_contended)
-        observations_shun(n, p);
 }
 
 static void plan(struct sim_operator *o, const struct object *object, struct gang_view *gang, struct arena *a,

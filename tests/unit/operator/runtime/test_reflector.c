@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "operator/api/object_decode.h"
+#include "tests/unit/support/store_gone.h"
 #include "tests/unit/support/stub_client.h"
 
 #include <setjmp.h>
@@ -217,8 +218,8 @@ static void bytes_may_be_cut_anywhere(void **state)
             stub_data(call, events + i, MIN(cut, strlen(events) - i));
         assert_string_equal(held(), "b@2 c@11 ");
         reflector_stop(t.reflector);
-        store_delete(t.store, "ml", "b");
-        store_delete(t.store, "ml", "c");
+        store_gone(t.store, "ml", "b");
+        store_gone(t.store, "ml", "c");
         assert_true(stub_quiet(t.client));
         start();
     }

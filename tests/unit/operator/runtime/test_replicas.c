@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/pod.h"
+#include "tests/unit/support/store_gone.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +93,7 @@ static void changes_are_seen(void **state)
     assert_string_equal(replicas_json(r), "[\"cadre-operator-b\"]");
     running("cadre-operator-a");
     assert_string_equal(replicas_json(r), "[\"cadre-operator-a\",\"cadre-operator-b\"]");
-    store_delete(pods, "cadre-system", "cadre-operator-a");
+    store_gone(pods, "cadre-system", "cadre-operator-a");
     assert_string_equal(replicas_json(r), "[\"cadre-operator-b\"]");
 }
 

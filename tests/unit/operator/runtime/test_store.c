@@ -6,6 +6,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/api/pod.h"
+#include "tests/unit/support/store_gone.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -138,9 +139,9 @@ static void changes_are_told_once(void **state)
     put("a", "7");
     assert_trace("~a@7 (was 5) ");
     assert_int_equal(store_count(s), 1);
-    store_delete(s, "ml", "a");
+    store_gone(s, "ml", "a");
     assert_trace("-a@7 ");
-    store_delete(s, "ml", "a");
+    store_gone(s, "ml", "a");
     assert_trace("");
     assert_string_equal(version_of("a"), "none");
     assert_int_equal(store_kind(s), KIND_POD);
@@ -188,7 +189,7 @@ static void a_reference_outlives_its_place(void **state)
     (void)state;
     put("a", "1");
     const struct object *o = object_ref(store_get(s, "ml", "a"));
-    store_delete(s, "ml", "a");
+    store_gone(s, "ml", "a");
     assert_string_equal(o->meta.name, "a");
     object_unref(o);
 }
@@ -243,7 +244,7 @@ static void a_deletion_does_not_reach_what_was_created_after_it(void **state)
 {
     (void)state;
     put("a", "5");
-    store_delete(s, "ml", "a");
+    store_gone(s, "ml", "a");
     wrote("a", "12");
     deleted("a", "8"); // the deletion of the first one, late
     assert_string_equal(version_of("a"), "12");
@@ -394,7 +395,7 @@ static void indexes_follow_changes(void **state)
     put_in("a", "3", "", "");
     assert_string_equal(owned("u2"), "");
     put_in("a", "4", "u1", "");
-    store_delete(s, "ml", "a");
+    store_gone(s, "ml", "a");
     assert_string_equal(owned("u1"), "");
 }
 
@@ -423,7 +424,7 @@ static void it_agrees_with_a_plain_array(void **state)
             m[k].version = step;
             m[k].owner = owner;
         } else if (what < 98) {
-            store_delete(s, "ml", name);
+            store_gone(s, "ml", name);
             m[k].there = false;
         } else if (!listing) {
             store_list_begin(s);

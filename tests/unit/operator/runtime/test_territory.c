@@ -3,6 +3,7 @@
 
 #include "operator/api/object_decode.h"
 #include "operator/api/pod.h"
+#include "tests/unit/support/store_gone.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +107,7 @@ static void a_restart_of_the_other_operator_is_no_end(void **state)
     (void)state;
     begin(FOR_EVER_MS);
     put("ml", "op-0", "operator", "ml", "Running");
-    store_delete(t.pods, "ml", "op-0");
+    store_gone(t.pods, "ml", "op-0");
     assert_true(territory_left(t.territory, "ml"));
     put("ml", "op-1", "operator", "ml", "Running");
     assert_told("ml:op-0 ");
@@ -119,9 +120,9 @@ static void its_end_is(void **state)
     put("ml", "op-0", "operator", "ml", "Running");
     put("ml", "op-1", "operator", "ml", "Running");
     put("ml", "op-0", "operator", "ml", "Failed");
-    store_delete(t.pods, "ml", "op-0");
+    store_gone(t.pods, "ml", "op-0");
     assert_told("ml:op-0 ");
-    store_delete(t.pods, "ml", "op-1");
+    store_gone(t.pods, "ml", "op-1");
     while (territory_left(t.territory, "ml"))
         loop_run_once(t.loop, 1000);
     assert_told("ml:- ");
