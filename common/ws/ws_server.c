@@ -83,6 +83,7 @@ static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_c
         list_remove(&c->link);
         list_remove(&c->ending);
         c->server->counters.connections--;
+        c->server->calm = 0; // the connection may be one of those that were counted
         free(c);
         return 0;
     default:

@@ -39,6 +39,7 @@ void gang_wait(struct gang_decision *g, const char *reason, const char *message)
 void gang_postpone(struct gang_decision *g)
 {
     patience_keep(g->v->memory, g->plan);
+    g->plan->waits[PATIENCE_STATUS] = g->pods->status;
     plan_requeue(g->plan, STALE_CACHE_MS);
 }
 

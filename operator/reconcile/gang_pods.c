@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/gang_manifest.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 
@@ -105,7 +106,10 @@ void gang_pods_look_ahead(struct gang_pods *pods, const struct gang_view *v)
         incarnation = MAX(incarnation, its_incarnation);
         newest_ms = MAX(newest_ms, v->pods[i]->obj.meta.created_ms);
     }
-    pods->from_the_future = found && v->now_ms - newest_ms < STATUS_LOST_MS;
+    // If the API server's clock is ahead, its pods would stay young for too long.
+    int64_t left =
+        patience_of(v->memory, PATIENCE_STATUS, newest_ms, newest_ms, STATUS_LOST_MS, v->now_ms, &pods->status);
+    pods->from_the_future = found && v->now_ms - newest_ms < STATUS_LOST_MS && left > 0;
     if (pods->from_the_future)
         return;
     pods->attempt = attempt;

@@ -18,7 +18,8 @@ struct gang_pods { // the state of the gang
     bool own_failure;     // one of them has failed by itself, and is not being deleted yet
     bool older;           // some live pods belong to an earlier incarnation, and stay
     bool from_the_future; // a young pod of a later incarnation exists: our view of the status is old, so do nothing yet
-    int64_t newest_ms;    // creation of the youngest live pod: all of them exist since then
+    struct patience status;          // the wait for that status
+    int64_t newest_ms;               // creation of the youngest live pod: all of them exist since then
     const struct pod *unschedulable; // the first pod that kube-scheduler could not bind
     const struct pod *stuck; // the first pod that waits for something that will not come by itself, such as an image
     const struct container_status *stuck_container;
@@ -28,7 +29,8 @@ struct gang_pods { // the state of the gang
 
 // Looks for pods of an attempt or an incarnation that `pods` does not know yet. Such pods mean that our view of the
 // status is older than they are. While they are young, `from_the_future` is set. Later the status counts as lost, and
-// the attempt and incarnation of the pods are taken.
+// the attempt and incarnation of the pods are taken. If the API server's clock is ahead, our own clock measures that
+// time (`status`).
 void gang_pods_look_ahead(struct gang_pods *pods, const struct gang_view *v);
 // Counts a live pod: sets existing, bound, ready, newest_ms, unschedulable and stuck. A pod on a silent node is not
 // ready, because nobody knows its state.

@@ -49,6 +49,7 @@ enum patience_kind {
     PATIENCE_TTL,       // ttlSecondsAfterFinished
     PATIENCE_ADDRESSES, // for pods that have no address yet
     PATIENCE_KILLED,    // for a kubelet to report why it killed a container
+    PATIENCE_STATUS,    // for a status that is as new as the pods
     PATIENCE_KINDS
 };
 

@@ -344,16 +344,21 @@ static bool waits(void *ctx, const struct ws_session *s)
     return awaited;
 }
 
-static void a_session_of_this_host_is_asked_only_while_somebody_waits(void **state)
+static void listen_unix(bool (*waits_for)(void *ctx, const struct ws_session *s))
 {
     char address[64];
-    (void)state;
-    awaited = false;
     snprintf(address, sizeof address, "unix:/tmp/cadre-test-ws-%d.sock", (int)getpid());
     ws_peer_stop(&p);
     ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 40, .waits = waits});
+    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 40, .waits = waits_for});
     ws_fixture_listen(&f, address, false);
+}
+
+static void a_session_of_this_host_is_asked_only_while_somebody_waits(void **state)
+{
+    (void)state;
+    awaited = false;
+    listen_unix(waits);
     open_peer(NULL);
     echo_both_kinds();
     ws_client_pause(p.client); // it answers no ping
@@ -365,6 +370,43 @@ static void a_session_of_this_host_is_asked_only_while_somebody_waits(void **sta
     assert_int_equal(ws_session_message(f.session, true, "a question", 10, &err), 0);
     WS_UNTIL(&f, seen("close 1006"));
     assert_int_equal(ws_server_counters(f.server)->silent, 1);
+}
+
+static const struct ws_session *awaited_one; // the only session that somebody waits for
+static size_t looks;                         // at sessions, since the last one at that one; 0 = not yet
+
+static bool waits_for_one(void *ctx, const struct ws_session *s)
+{
+    (void)ctx;
+    looks = s == awaited_one ? 1 : looks ? looks + 1 : 0;
+    return s == awaited_one;
+}
+
+// The rounds over the connections end when none needs them. A connection that leaves must not make a part of a round
+// look like a whole one.
+static void a_session_is_awaited_while_others_leave(void **state)
+{
+    enum { OTHERS = 200, LEAVE = 100 };
+    static struct ws_peer others[OTHERS];
+    struct err err = ERR_INIT;
+    (void)state;
+    listen_unix(waits_for_one);
+    open_peer(NULL);
+    ws_client_pause(p.client); // it answers no ping
+    struct ws_session *session = f.session;
+    for (size_t i = 0; i < OTHERS; i++) {
+        ws_peer_start(&others[i], &f, NULL);
+        WS_UNTIL(&f, others[i].opened);
+    }
+    awaited_one = session;
+    assert_int_equal(ws_session_message(session, true, "a question", 10, &err), 0);
+    WS_UNTIL(&f, looks > LEAVE);
+    for (size_t i = 0; i < LEAVE; i++)
+        ws_peer_stop(&others[i]);
+    WS_UNTIL(&f, seen("close 1006 no answer to a ping"));
+    assert_int_equal(ws_server_counters(f.server)->silent, 1);
+    for (size_t i = LEAVE; i < OTHERS; i++)
+        ws_peer_stop(&others[i]);
 }
 
 // It is not listened to, so it cannot be heard; whether it takes what waits for it can be seen.
@@ -596,6 +638,7 @@ int main(void)
         T(records_are_batched_and_arrive),
         T(a_silent_session_is_asked_and_then_given_up),
         T(a_session_of_this_host_is_asked_only_while_somebody_waits),
+        T(a_session_is_awaited_while_others_leave),
         T(a_server_that_does_not_listen_shows_that_it_is_there),
         T(a_paused_session_that_takes_nothing_is_given_up),
         T(connections_over_the_cap_are_turned_away),

@@ -36,7 +36,7 @@ answer=$(call '{"jsonrpc":"2.0","id":2,"method":"group.call","params":{"method":
 [[ $answer == '{"jsonrpc":"2.0","id":2,"result":[11,12,13,14]}' ]] || fail "for all: $answer"
 stop
 
-# With nothing to do nobody uses the CPU, but for a ping of the worker every ten seconds.
+# With nothing to do nobody uses the CPU: no pings are sent on a Unix socket while nobody waits.
 local_start --namespace lab --group acc -- "$worker" --module "$module"
 until_true grep -q "ready for calls" "$work/out" "$work/err"
 agent_pid=$(pgrep -P "$pid")

@@ -188,6 +188,23 @@ static void a_young_pod_from_the_future_means_that_the_status_is_old(void **stat
     assert_ptr_equal(c->current[0], p);
 }
 
+static void a_clock_that_is_ahead_makes_no_lost_status_wait_longer(void **state)
+{
+    struct fixture *f = *state;
+    const int64_t hour = 3600 * 1000;
+    add(f, 3, 6, 0)->obj.meta.created_ms = NOW + hour;
+    const struct group_pods *c = take(f);
+    assert_true(c->gang.from_the_future);
+    assert_int_equal(c->gang.status.since_ms, NOW);
+    f->memory.waits[PATIENCE_STATUS] = c->gang.status;
+    f->view.gang.now_ms = NOW + 59000;
+    assert_true(take(f)->gang.from_the_future);
+    f->view.gang.now_ms = NOW + 60000;
+    c = take(f);
+    assert_false(c->gang.from_the_future);
+    assert_int_equal(c->gang.incarnation, 6);
+}
+
 static void a_status_with_impossible_counters_does_no_harm(void **state)
 {
     struct fixture *f = *state;
@@ -399,6 +416,7 @@ int main(void)
         TEST(a_copy_of_a_pod_does_not_take_its_place),
         TEST(another_spec_is_seen_at_any_index),
         TEST(a_young_pod_from_the_future_means_that_the_status_is_old),
+        TEST(a_clock_that_is_ahead_makes_no_lost_status_wait_longer),
         TEST(a_status_with_impossible_counters_does_no_harm),
         TEST(the_first_failure_explains_the_others),
         TEST(a_failure_is_never_later_than_now),

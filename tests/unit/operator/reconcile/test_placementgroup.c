@@ -64,6 +64,7 @@ static void a_decision_from_an_old_view_is_postponed_and_keeps_its_waits(void **
     assert_int_equal(p->n, 0);
     assert_int_equal(p->requeue_ms, 1000);
     assert_int_equal(p->waits[PATIENCE_BIND].since_ms, 5);
+    assert_true(p->waits[PATIENCE_STATUS].token);
     group_case_free(c);
 }
 
