@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/le.h"
 #include "common/base/mem.h"
+#include "worker/transfer/transfer_fault.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,7 @@ void nccl_join_step(struct nccl_join *j, struct participant *p)
         return;
     if (!j->asked)
         r = begin(j, p, &err);
+    transfer_fault_at(TRANSFER_FAULT_JOINING);
     if (r == 0)
         r = go_on(j, p, &err);
     if (r == 0)

@@ -2,7 +2,9 @@
 #include "worker/transfer/nccl_link.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // Blocks without bytes may be anywhere.
@@ -12,6 +14,13 @@ static bool all_on_device(const struct blocks *b)
         if (b->list[i].len && !b->list[i].on_device)
             return false;
     return b->gpu != NULL;
+}
+
+// The variable overrides what the maker of a communicator asks for. A call that blocks would have no limit.
+static bool calls_block(void)
+{
+    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+    return blocking && !str_eq(blocking, "0");
 }
 
 static void drop_broken(struct nccl_link *l, const struct blocks *b)
@@ -25,7 +34,7 @@ bool nccl_link_fact(struct nccl_link *l, const struct blocks *b, struct nccl_fac
 {
     struct err ignored = ERR_INIT;
     int version = 0;
-    if (l->refused || !all_on_device(b))
+    if (l->refused || calls_block() || !all_on_device(b))
         return false;
     const struct nccl_library *f = nccl_library_load(&ignored);
     if (!f || f->version(&version) != NCCL_OK || version < NCCL_CONFIG_VERSION)

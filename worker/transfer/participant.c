@@ -159,7 +159,10 @@ void participant_here(struct participant *p)
 
 static void keep_joined(struct participant *p, int member, const char *why)
 {
-    p->n_joined++;
+    struct participant_said *said = &p->said[member];
+    p->n_joined += !said->joined;
+    said->joined = true;
+    said->here_ms = clock_mono_ms(&clock_system);
     if (why && !p->not_joined)
         p->not_joined = xasprintf("%s: %s", p->config.names[member], why);
 }
@@ -412,7 +415,9 @@ static bool is_late(const struct participant *p, int member)
     bool receives = member < p->config.n_receivers;
     if (p->n_hello < p->dialog.n)
         return !said->hello;
-    return receives && (p->n_needs < p->config.n_receivers ? !said->needs : !said->ready);
+    if (p->n_needs < p->config.n_receivers)
+        return receives && !said->needs;
+    return p->go ? receives && !said->ready : said->by_nccl && !said->joined;
 }
 
 // Returns the member that uses NCCL and has been silent for longest, if that is too long. -1 = none. In the first half
@@ -436,7 +441,7 @@ static int find_silent(const struct participant *p)
 static const char *waits_for(const struct participant *p, int member)
 {
     const struct participant_said *said = &p->said[member];
-    int silent = said->by_nccl && !said->waits_for ? find_silent(p) : -1;
+    int silent = p->go && said->by_nccl && !said->waits_for ? find_silent(p) : -1;
     return silent < 0 || silent == member ? said->waits_for : p->config.names[silent];
 }
 

@@ -33,7 +33,8 @@ struct participant_said { // what a member has told the center; a receiver tells
     const char *waits_for; // the name of the member that gives it nothing; NULL = none
     bool ready, over;
     bool by_nccl;    // it uses NCCL, so it says now and then that it is here
-    int64_t here_ms; // when it said so last
+    bool joined;     // the communicator, or it has said why it could not
+    int64_t here_ms; // when it said so last, or that it has joined
 };
 
 struct participant {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *const phases[] = {"met", "begun", "moving", "moved", "ready", "decided", "taken"};
+static const char *const phases[] = {"met", "joining", "begun", "moving", "moved", "ready", "decided", "taken"};
 
 void transfer_fault_at(enum transfer_fault_phase phase)
 {

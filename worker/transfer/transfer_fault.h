@@ -8,6 +8,7 @@
 
 enum transfer_fault_phase {
     TRANSFER_FAULT_MET,     // the rank is connected to the center
+    TRANSFER_FAULT_JOINING, // it makes a communicator of NCCL, and has not said that it has joined
     TRANSFER_FAULT_BEGUN,   // all connections are there
     TRANSFER_FAULT_MOVING,  // some MiB have moved
     TRANSFER_FAULT_MOVED,   // it has all its weights, and has not said so

@@ -233,7 +233,7 @@ static void check_agreement(const struct troop_scene *c, const struct troop_said
     }
 }
 
-static const char *const phases[] = {"met", "begun", "moving", "moved", "ready", "decided", "taken"};
+static const char *const phases[] = {"met", "joining", "begun", "moving", "moved", "ready", "decided", "taken"};
 
 static void who_dies_at_any_moment_is_named_and_all_or_none_have_new_weights(void **state)
 {
@@ -242,7 +242,7 @@ static void who_dies_at_any_moment_is_named_and_all_or_none_have_new_weights(voi
     const int victims[] = {0, 2, 4};
     for (int again = 0; again < 2; again++)
         for (size_t v = 0; v < ARRAY_LEN(victims); v++)
-            for (size_t i = 0; i < (victims[v] < 3 ? ARRAY_LEN(phases) : 3); i++) {
+            for (size_t i = 0; i < (victims[v] < 3 ? ARRAY_LEN(phases) : 4); i++) {
                 struct troop_scene c = on_gpus();
                 c.again = again;
                 c.victim = victims[v];
@@ -288,6 +288,13 @@ static void who_stands_still_before_is_named(void **state)
     one_stands_still_and_is_named("met", "rank 1 of actor is not ready");
 }
 
+// The others have joined, and the center waits for this one.
+static void who_stands_still_while_it_joins_is_named(void **state)
+{
+    (void)state;
+    one_stands_still_and_is_named("joining", "rank 1 of actor is not ready");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +313,7 @@ int main(void)
         cmocka_unit_test(who_dies_at_any_moment_is_named_and_all_or_none_have_new_weights),
         cmocka_unit_test(who_stands_still_while_bytes_move_is_named),
         cmocka_unit_test(who_stands_still_before_is_named),
+        cmocka_unit_test(who_stands_still_while_it_joins_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

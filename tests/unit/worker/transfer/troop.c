@@ -389,6 +389,8 @@ static void be_odd(const struct troop_scene *c, int index, struct reshard_config
         return;
     if (c->oddity == TROOP_WANTS_NO_NCCL)
         config->nccl = NULL;
+    if (c->oddity == TROOP_NCCL_BLOCKS)
+        setenv("NCCL_COMM_BLOCKING", "1", 1);
     if (c->oddity == TROOP_LACKS_NCCL)
         setenv("NCCL_STAND_IN_VERSION", "0", 1);
     if (c->oddity == TROOP_OTHER_NCCL)

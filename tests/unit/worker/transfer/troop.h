@@ -26,6 +26,7 @@ enum troop_lie { TROOP_TRUTH, TROOP_LIES_ABOUT_SIDE, TROOP_LIES_ABOUT_ERROR };
 enum troop_oddity { // of one member
     TROOP_EVEN,
     TROOP_WANTS_NO_NCCL,
+    TROOP_NCCL_BLOCKS,
     TROOP_LACKS_NCCL,
     TROOP_OTHER_NCCL, // another version
     TROOP_SAME_GPU,   // as member 0
