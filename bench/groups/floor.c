@@ -54,13 +54,13 @@ struct floor {
 static void ask(struct floor *f, enum verb verb, enum kind kind, const char *name, const char *subresource,
                 const char *body)
 {
-    world_send(f->w, &(struct request){.verb = verb,
-                                       .kind = kind,
-                                       .ns = f->w->ns,
-                                       .name = name,
-                                       .subresource = subresource,
-                                       .body = body,
-                                       .grace_s = -1});
+    world_send(f->w, &(struct kube_request){.verb = verb,
+                                            .kind = kind,
+                                            .ns = f->w->ns,
+                                            .name = name,
+                                            .subresource = subresource,
+                                            .body = body,
+                                            .grace_s = -1});
 }
 
 static const char *node_of_group(const struct floor *f, int group)

@@ -128,7 +128,7 @@ static const char *pod_body(const struct workergroup *wg, const struct mixture *
 
 static void create(struct world *w, enum kind kind, const char *name, const char *body)
 {
-    world_send(w, &(struct request){.verb = VERB_CREATE, .kind = kind, .ns = w->ns, .name = name, .body = body});
+    world_send(w, &(struct kube_request){.verb = VERB_CREATE, .kind = kind, .ns = w->ns, .name = name, .body = body});
 }
 
 static void create_pods(struct world *w, const struct mixture *x, const struct workergroup *wg, int group)
@@ -219,12 +219,12 @@ static void write_status(struct world *w, const struct workergroup *wg, int grou
                                    .revision = {.pods = "0123456789abcdef", .attempt = 1},
                                    .conditions = conditions,
                                    .n_conditions = ARRAY_LEN(conditions)};
-    world_send(w, &(struct request){.verb = VERB_PATCH_MERGE,
-                                    .kind = KIND_WORKERGROUP,
-                                    .ns = w->ns,
-                                    .name = wg->obj.meta.name,
-                                    .subresource = "status",
-                                    .body = workergroup_status_patch(&s, a)});
+    world_send(w, &(struct kube_request){.verb = VERB_PATCH_MERGE,
+                                         .kind = KIND_WORKERGROUP,
+                                         .ns = w->ns,
+                                         .name = wg->obj.meta.name,
+                                         .subresource = "status",
+                                         .body = workergroup_status_patch(&s, a)});
 }
 
 // --- a trial
@@ -292,11 +292,11 @@ static void delete_all(struct world *w, const char *prefix, const struct mixture
         for (int i = 0; i < PARTS_GROUPS; i++) {
             bool service = x->parts & PART_SERVICE;
             const char *name = arena_printf(&a, service ? "%s%d" : "%s%d-ipv4-0", prefix, i);
-            world_send(w, &(struct request){.verb = VERB_DELETE,
-                                            .kind = service ? KIND_SERVICE : KIND_ENDPOINTSLICE,
-                                            .ns = w->ns,
-                                            .name = name,
-                                            .grace_s = -1});
+            world_send(w, &(struct kube_request){.verb = VERB_DELETE,
+                                                 .kind = service ? KIND_SERVICE : KIND_ENDPOINTSLICE,
+                                                 .ns = w->ns,
+                                                 .name = name,
+                                                 .grace_s = -1});
         }
     if (x->parts & PART_PODS)
         world_wait(w, &w->trial.gone_us, WAIT_S, "the end of pods");

@@ -139,7 +139,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
         die("a request failed", err->msg);
 }
 
-void world_send(struct world *w, const struct request *r)
+void world_send(struct world *w, const struct kube_request *r)
 {
     w->answers++;
     kube_send(w->client, r, REQUEST_MS, on_answer, w);
@@ -199,11 +199,11 @@ void world_create_pods(struct world *w, const char *prefix, int n, enum pod_kind
     world_begin(w, prefix, n, 0);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
-        world_send(w, &(struct request){.verb = VERB_CREATE,
-                                        .kind = KIND_POD,
-                                        .ns = w->ns,
-                                        .name = name,
-                                        .body = world_pod_body(w, &a, name, i, kind)});
+        world_send(w, &(struct kube_request){.verb = VERB_CREATE,
+                                             .kind = KIND_POD,
+                                             .ns = w->ns,
+                                             .name = name,
+                                             .body = world_pod_body(w, &a, name, i, kind)});
     }
     arena_done(&a);
 }
@@ -214,11 +214,11 @@ void world_create_groups(struct world *w, const char *prefix, int n)
     world_begin(w, prefix, n * GROUP_SIZE, n);
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
-        world_send(w, &(struct request){.verb = VERB_CREATE,
-                                        .kind = KIND_WORKERGROUP,
-                                        .ns = w->ns,
-                                        .name = name,
-                                        .body = group_body(w, &a, name)});
+        world_send(w, &(struct kube_request){.verb = VERB_CREATE,
+                                             .kind = KIND_WORKERGROUP,
+                                             .ns = w->ns,
+                                             .name = name,
+                                             .body = group_body(w, &a, name)});
     }
     arena_done(&a);
 }
@@ -230,7 +230,7 @@ void world_create_placementgroups(struct world *w, const char *prefix, int n, in
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(&a, "%s%d", prefix, i);
         const char *body = placementgroup_body(&a, name, bundles);
-        world_send(w, &(struct request){
+        world_send(w, &(struct kube_request){
                           .verb = VERB_CREATE, .kind = KIND_PLACEMENTGROUP, .ns = w->ns, .name = name, .body = body});
     }
     arena_done(&a);
@@ -239,7 +239,8 @@ void world_create_placementgroups(struct world *w, const char *prefix, int n, in
 void world_delete_pod(struct world *w, const char *prefix, const char *name, int pods)
 {
     world_begin(w, prefix, pods, 1);
-    world_send(w, &(struct request){.verb = VERB_DELETE, .kind = KIND_POD, .ns = w->ns, .name = name, .grace_s = -1});
+    world_send(w,
+               &(struct kube_request){.verb = VERB_DELETE, .kind = KIND_POD, .ns = w->ns, .name = name, .grace_s = -1});
 }
 
 // --- cleaning
@@ -258,7 +259,7 @@ static void sweep_one(void *ctx, const struct object *o)
         return;
     s->left++;
     world_send(s->w,
-               &(struct request){
+               &(struct kube_request){
                    .verb = VERB_DELETE, .kind = o->kind, .ns = s->w->ns, .name = o->meta.name, .grace_s = s->grace_s});
 }
 

@@ -55,7 +55,7 @@ void world_open(struct world *w, const char *kubeconfig, const char *ns);
 void world_close(struct world *w);
 
 // What fails ends the program; what is not found does not.
-void world_send(struct world *w, const struct request *r);
+void world_send(struct world *w, const struct kube_request *r);
 // The clock starts, for objects that come or go by other means: what was counted for the trial before is forgotten.
 void world_begin(struct world *w, const char *prefix, int pods, int groups);
 // Creates `n` pods, or `n` groups of GROUP_SIZE, and starts the clock. Wait for what is wanted with world_wait().

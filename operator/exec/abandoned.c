@@ -94,7 +94,7 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
 static void drop(struct abandoned *a, const struct object *group)
 {
     const struct meta *m = &group->meta;
-    const struct request r = request_delete(group);
+    const struct kube_request r = request_delete(group);
     log_info("the session that created this object has ended: deleting the object", "kind",
              kind_info(group->kind)->kind, "namespace", m->ns, "name", m->name, "user",
              labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);

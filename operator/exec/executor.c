@@ -137,13 +137,13 @@ static void on_dry_run(void *ctx, const struct kube_response *response, const st
 
 static void try_pod(struct step *s)
 {
-    struct request r = {.verb = VERB_CREATE,
-                        .kind = KIND_POD,
-                        .ns = s->e->owner->meta.ns,
-                        .body = s->action->body,
-                        .lends_body = true,
-                        .decided = true,
-                        .dry_run = true};
+    struct kube_request r = {.verb = VERB_CREATE,
+                             .kind = KIND_POD,
+                             .ns = s->e->owner->meta.ns,
+                             .body = s->action->body,
+                             .lends_body = true,
+                             .decided = true,
+                             .dry_run = true};
     kube_send(s->e->x.client, &r, 0, on_dry_run, s);
 }
 
@@ -202,7 +202,7 @@ static void on_written(void *ctx, const struct kube_response *response, const st
     struct step *s = ctx;
     enum kind kind = kind_of(s);
     if (err->code == ERR_EXISTS) {
-        struct request r = {
+        struct kube_request r = {
             .verb = VERB_GET, .kind = kind, .ns = s->e->owner->meta.ns, .name = s->action->name, .decided = true};
         kube_send(s->e->x.client, &r, 0, on_holder, s);
         return;
@@ -279,7 +279,7 @@ static void write_object(struct execution *e, struct step *s, const struct actio
 {
     const struct write *w = &writes[a->kind];
     const struct meta *owner = &e->owner->meta;
-    const struct request r = {
+    const struct kube_request r = {
         .verb = w->verb,
         .kind = w->of_owner ? e->owner->kind : w->kind,
         .ns = owner->ns,

@@ -63,7 +63,7 @@ static void delete_pod(struct pod_reaper *r, struct deletion *c)
         deletion_free(c);
         return;
     }
-    struct request request = request_delete(now);
+    struct kube_request request = request_delete(now);
     request.resource_version = now->meta.resource_version;
     list_remove(&c->link);
     r->in_flight++;

@@ -13,7 +13,7 @@
 
 static const struct probe {
     const char *what;
-    struct request request;
+    struct kube_request request;
     bool everywhere;    // read in all namespaces, also in a namespaced install
     bool missing_is_ok; // the name does not exist: 404 proves the right to ask
     const char *advice; // NULL: look at the rights that the chart gives
@@ -139,7 +139,7 @@ static void ask(void *ctx)
 {
     struct preflight *p = ctx;
     struct arena a = ARENA_INIT;
-    struct request r = probes[p->next].request;
+    struct kube_request r = probes[p->next].request;
     bool list = r.verb == VERB_LIST;
     if (r.kind == KIND_SELF_SUBJECT_ACCESS_REVIEW) {
         r.body = review_of_secret(p, &a);

@@ -270,7 +270,7 @@ static void on_review(void *ctx, const struct kube_response *response, const str
 
 static void question_send(struct question *q)
 {
-    struct request r = {.verb = VERB_CREATE, .kind = q->review, .body = q->body};
+    struct kube_request r = {.verb = VERB_CREATE, .kind = q->review, .body = q->body};
     q->inquiry = inquiry_send(q->access->client, &r, REVIEW_TIMEOUT_MS, on_review, q);
 }
 

@@ -202,7 +202,7 @@ static void on_written(void *ctx, const struct kube_response *response, const st
 
 static void write_draft(struct vault *v, const char *patch)
 {
-    struct request r = {
+    struct kube_request r = {
         .verb = VERB_PATCH_MERGE,
         .kind = KIND_SECRET,
         .ns = v->options.ns,
@@ -270,7 +270,7 @@ static void on_created(void *ctx, const struct kube_response *response, const st
 // Creates the Secret empty, then fills it like an existing one. If two replicas do this, only one writes its keys.
 static void create_secret(struct vault *v)
 {
-    struct request r = {
+    struct kube_request r = {
         .verb = VERB_APPLY,
         .kind = KIND_SECRET,
         .ns = v->options.ns,
@@ -296,7 +296,7 @@ static void on_read(void *ctx, const struct kube_response *response, const struc
 static void on_timer(void *ctx)
 {
     struct vault *v = ctx;
-    struct request r = {.verb = VERB_GET, .kind = KIND_SECRET, .ns = v->options.ns, .name = v->options.name};
+    struct kube_request r = {.verb = VERB_GET, .kind = KIND_SECRET, .ns = v->options.ns, .name = v->options.name};
     v->created = v->again = false;
     v->inquiry = inquiry_send(v->client, &r, REQUEST_TIMEOUT_MS, on_read, v);
 }

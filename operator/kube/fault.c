@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool fault_counts(const struct request *r)
+bool fault_counts(const struct kube_request *r)
 {
     if (r->dry_run || r->verb == VERB_GET || r->verb == VERB_LIST || r->verb == VERB_WATCH)
         return false;

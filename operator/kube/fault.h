@@ -10,13 +10,13 @@
 
 #ifdef CADRE_FAULTS
 
-bool fault_counts(const struct request *r);
+bool fault_counts(const struct kube_request *r);
 int fault_write_begins(void); // returns the number of the write
 void fault_write_answered(int number);
 
 #else
 
-static inline bool fault_counts(const struct request *r)
+static inline bool fault_counts(const struct kube_request *r)
 {
     (void)r;
     return false;

@@ -38,8 +38,8 @@ static struct inquiry *inquiry_sent(struct inquiry *q, uint64_t id)
     return NULL;
 }
 
-struct inquiry *inquiry_send(struct kube_client *client, const struct request *r, int64_t timeout_ms, kube_done_fn done,
-                             void *ctx)
+struct inquiry *inquiry_send(struct kube_client *client, const struct kube_request *r, int64_t timeout_ms,
+                             kube_done_fn done, void *ctx)
 {
     struct inquiry *q = inquiry_new(client, done, ctx);
     return inquiry_sent(q, kube_send(client, r, timeout_ms, on_answer, q));

@@ -407,7 +407,7 @@ static uint64_t transaction_queue(struct transaction *t, const struct err *err, 
 }
 
 // Returns NULL if kube_client_free() is running.
-static struct transaction *transaction_render(struct kube_client *c, const struct request *r, void *ctx,
+static struct transaction *transaction_render(struct kube_client *c, const struct kube_request *r, void *ctx,
                                               struct err *err)
 {
     char what[512];
@@ -424,7 +424,8 @@ static struct transaction *transaction_render(struct kube_client *c, const struc
     return t;
 }
 
-uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeout_ms, kube_done_fn done, void *ctx)
+uint64_t kube_send(struct kube_client *c, const struct kube_request *r, int64_t timeout_ms, kube_done_fn done,
+                   void *ctx)
 {
     struct err err = ERR_INIT;
     struct transaction *t = transaction_render(c, r, ctx, &err);
@@ -437,8 +438,8 @@ uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeo
     return transaction_queue(t, &err, false);
 }
 
-uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idle_ms, const struct kube_stream_ops *ops,
-                     void *ctx)
+uint64_t kube_stream(struct kube_client *c, const struct kube_request *r, int64_t idle_ms,
+                     const struct kube_stream_ops *ops, void *ctx)
 {
     struct err err = ERR_INIT;
     struct transaction *t = transaction_render(c, r, ctx, &err);

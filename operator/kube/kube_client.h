@@ -45,7 +45,8 @@ typedef void (*kube_done_fn)(void *ctx, const struct kube_response *response, co
 
 // timeout_ms includes waiting and retries; 0 = 30 s. The client copies the request, except for a lent body. At most
 // 16,384 requests with together 64 MiB may be in progress (ERR_LIMIT).
-uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeout_ms, kube_done_fn done, void *ctx);
+uint64_t kube_send(struct kube_client *c, const struct kube_request *r, int64_t timeout_ms, kube_done_fn done,
+                   void *ctx);
 
 // A stream: a LIST page or a WATCH. The callback gets the body as it arrives.
 struct kube_stream_ops {
@@ -54,8 +55,8 @@ struct kube_stream_ops {
 };
 // A stream has no overall deadline. It ends with ERR_TIMEOUT after idle_ms without a byte (0 = never). It does not
 // count for max_in_flight. A watch has its own connection.
-uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idle_ms, const struct kube_stream_ops *ops,
-                     void *ctx);
+uint64_t kube_stream(struct kube_client *c, const struct kube_request *r, int64_t idle_ms,
+                     const struct kube_stream_ops *ops, void *ctx);
 
 void kube_cancel(struct kube_client *c, uint64_t id);
 void kube_cancel_decided(struct kube_client *c); // all requests that the leader decided

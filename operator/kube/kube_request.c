@@ -41,7 +41,7 @@ const char *verb_name(enum verb v)
     return "GET";
 }
 
-void request_describe(const struct request *r, char *ret, size_t size)
+void request_describe(const struct kube_request *r, char *ret, size_t size)
 {
     bool ns = !str_empty(r->ns), name = !str_empty(r->name), sub = !str_empty(r->subresource);
     snprintf(ret, size, "%s %s%s%s%s%s%s%s", r->verb == VERB_WATCH ? "watch of" : verb_name(r->verb),
@@ -49,16 +49,16 @@ void request_describe(const struct request *r, char *ret, size_t size)
              name ? r->name : "", sub ? " " : "", sub ? r->subresource : "");
 }
 
-struct request request_delete(const struct object *o)
+struct kube_request request_delete(const struct object *o)
 {
     const struct meta *m = &o->meta;
-    return (struct request){.verb = VERB_DELETE,
-                            .kind = o->kind,
-                            .ns = m->ns,
-                            .name = m->name,
-                            .uid = m->uid,
-                            .grace_s = -1,
-                            .decided = true};
+    return (struct kube_request){.verb = VERB_DELETE,
+                                 .kind = o->kind,
+                                 .ns = m->ns,
+                                 .name = m->name,
+                                 .uid = m->uid,
+                                 .grace_s = -1,
+                                 .decided = true};
 }
 
 static bool verb_names_object(enum verb v)
@@ -120,7 +120,7 @@ static void query_add_int(struct query *q, const char *key, int64_t value)
     query_add(q, key, value > 0 ? text : NULL);
 }
 
-static int request_check(const struct request *r, struct err *err)
+static int request_check(const struct kube_request *r, struct err *err)
 {
     char what[512];
     request_describe(r, what, sizeof what);
@@ -143,7 +143,7 @@ static int request_check(const struct request *r, struct err *err)
     return 0;
 }
 
-static void put_path(struct buf *out, const struct request *r)
+static void put_path(struct buf *out, const struct kube_request *r)
 {
     const struct kind_info *info = kind_info(r->kind);
     // Only the core group has no slash in its version.
@@ -160,7 +160,7 @@ static void put_path(struct buf *out, const struct request *r)
         put_segment(out, r->subresource);
 }
 
-static void put_query(struct buf *out, const struct request *r)
+static void put_query(struct buf *out, const struct kube_request *r)
 {
     struct query q = {out, '?'};
     if (r->verb == VERB_WATCH)
@@ -193,7 +193,7 @@ static bool may_be_id(const char *s)
     return strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.") == strlen(s);
 }
 
-static const char *preconditions(const struct request *r, struct arena *a)
+static const char *preconditions(const struct kube_request *r, struct arena *a)
 {
     const char *uid = str_empty(r->uid) ? "" : arena_printf(a, "\"uid\":\"%s\"", r->uid);
     const char *version =
@@ -204,7 +204,7 @@ static const char *preconditions(const struct request *r, struct arena *a)
 }
 
 // Returns NULL if the server should use its own defaults.
-static int delete_options(const struct request *r, struct arena *a, const char **ret, struct err *err)
+static int delete_options(const struct kube_request *r, struct arena *a, const char **ret, struct err *err)
 {
     *ret = NULL;
     if (str_empty(r->uid) && str_empty(r->resource_version) && r->grace_s < 0)
@@ -220,7 +220,7 @@ static int delete_options(const struct request *r, struct arena *a, const char *
     return 0;
 }
 
-int request_render(const struct request *r, struct arena *a, struct http_message *ret, struct err *err)
+int request_render(const struct kube_request *r, struct arena *a, struct http_message *ret, struct err *err)
 {
     int e = request_check(r, err);
     if (e < 0)

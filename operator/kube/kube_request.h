@@ -16,7 +16,7 @@ enum verb {
     VERB_DELETE,
 };
 
-struct request {
+struct kube_request {
     enum verb verb;
     enum kind kind;
     const char *ns;          // "" or NULL: cluster-wide (for lists: all namespaces)
@@ -39,7 +39,7 @@ struct request {
 };
 
 // Returns a request that deletes exactly this object, as a decision of the leader.
-struct request request_delete(const struct object *o);
+struct kube_request request_delete(const struct object *o);
 
 struct http_message {
     const char *method;       // "GET"
@@ -50,8 +50,8 @@ struct http_message {
 };
 
 // ERR_INVALID if a name is missing or cannot be part of a path. *ret points into the arena and into r->body.
-int request_render(const struct request *r, struct arena *a, struct http_message *ret, struct err *err);
+int request_render(const struct kube_request *r, struct arena *a, struct http_message *ret, struct err *err);
 const char *verb_name(enum verb v); // "GET", "POST", ... as in rest_client_requests_total
 // Writes the request for messages: "POST pods ml/llama-0", "watch of nodes". A CREATE has a name only if the caller set
 // one.
-void request_describe(const struct request *r, char *ret, size_t size);
+void request_describe(const struct kube_request *r, char *ret, size_t size);

@@ -65,7 +65,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
 static void send(struct leader *l, enum leader_action action, int64_t timeout_ms)
 {
     struct arena a = ARENA_INIT;
-    struct request r = {.verb = VERB_GET, .kind = KIND_LEASE, .ns = l->options.ns, .name = l->options.name};
+    struct kube_request r = {.verb = VERB_GET, .kind = KIND_LEASE, .ns = l->options.ns, .name = l->options.name};
     if (action != LEADER_DO_GET) {
         bool update = action == LEADER_DO_UPDATE;
         r.verb = update ? VERB_UPDATE : VERB_CREATE;

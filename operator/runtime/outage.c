@@ -41,7 +41,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
 static void ask(void *ctx)
 {
     struct outage *o = ctx;
-    const struct request r = {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .ns = o->ns, .limit = 1};
+    const struct kube_request r = {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .ns = o->ns, .limit = 1};
     (void)kube_send(o->client, &r, OUTAGE_PATIENCE_MS, on_answer, o);
 }
 

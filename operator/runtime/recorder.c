@@ -200,7 +200,7 @@ static void send_next(void *ctx)
         }
         list_remove(&w->link);
         r->n_queued--;
-        struct request request = {
+        struct kube_request request = {
             .verb = w->patch ? VERB_PATCH_MERGE : VERB_CREATE,
             .kind = KIND_EVENT,
             .ns = w->ns,

@@ -226,7 +226,7 @@ static void on_end(void *ctx, const struct err *err)
 
 static const struct kube_stream_ops stream_ops = {.data = on_data, .end = on_end};
 
-static void stream_start(struct reflector *r, const struct request *request, bool listing, int64_t idle_ms)
+static void stream_start(struct reflector *r, const struct kube_request *request, bool listing, int64_t idle_ms)
 {
     struct reflector_stream *s = xcalloc(1, sizeof *s);
     s->reflector = r;
@@ -241,9 +241,9 @@ static void stream_start(struct reflector *r, const struct request *request, boo
         stream_free(TAKE_PTR(r->stream));
 }
 
-static struct request request_for(const struct reflector *r, enum verb verb)
+static struct kube_request request_for(const struct reflector *r, enum verb verb)
 {
-    return (struct request){
+    return (struct kube_request){
         .verb = verb,
         .kind = store_kind(r->store),
         .ns = r->ns,
@@ -254,7 +254,7 @@ static struct request request_for(const struct reflector *r, enum verb verb)
 
 static void start_list(struct reflector *r, const struct watch_step *step)
 {
-    struct request request = request_for(r, VERB_LIST);
+    struct kube_request request = request_for(r, VERB_LIST);
     request.limit = r->options.page_size ? r->options.page_size : PAGE_SIZE;
     request.continue_token = step->continue_token;
     stream_start(r, &request, true, LIST_IDLE_MS);
@@ -262,7 +262,7 @@ static void start_list(struct reflector *r, const struct watch_step *step)
 
 static void start_watch(struct reflector *r, const struct watch_step *step)
 {
-    struct request request = request_for(r, VERB_WATCH);
+    struct kube_request request = request_for(r, VERB_WATCH);
     request.resource_version = step->resource_version;
     request.bookmarks = true;
     request.timeout_s = step->timeout_s;

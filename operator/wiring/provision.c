@@ -112,7 +112,8 @@ static void on_dropped(void *ctx, const struct kube_response *response, const st
 
 static void drop(const struct provisioning *d, enum kind kind, const char *ns, const char *name, const char *uid)
 {
-    const struct request r = {.verb = VERB_DELETE, .kind = kind, .ns = ns, .name = name, .uid = uid, .grace_s = -1};
+    const struct kube_request r = {
+        .verb = VERB_DELETE, .kind = kind, .ns = ns, .name = name, .uid = uid, .grace_s = -1};
     kube_send(d->client, &r, WRITE_TIMEOUT_MS, on_dropped, NULL);
 }
 
@@ -139,11 +140,11 @@ static void on_renewed(void *ctx, const struct kube_response *response, const st
 static void renew(struct session_object *b)
 {
     struct arena a = ARENA_INIT;
-    const struct request r = {.verb = VERB_PATCH_MERGE,
-                              .kind = b->kind,
-                              .ns = b->ns,
-                              .name = b->name,
-                              .body = renewal(b->provisioning, b->uid, &a)};
+    const struct kube_request r = {.verb = VERB_PATCH_MERGE,
+                                   .kind = b->kind,
+                                   .ns = b->ns,
+                                   .name = b->name,
+                                   .body = renewal(b->provisioning, b->uid, &a)};
     if (!b->inquiry)
         b->inquiry = inquiry_send(b->provisioning->client, &r, WRITE_TIMEOUT_MS, on_renewed, b);
     arena_done(&a);
@@ -242,13 +243,13 @@ static void on_written(void *ctx, const struct kube_response *response, const st
 
 static void write(struct pending_change *c)
 {
-    const struct request create = {
+    const struct kube_request create = {
         .verb = VERB_CREATE, .kind = c->right->kind, .ns = c->ns, .name = c->name, .body = c->manifest};
-    const struct request restart = {
+    const struct kube_request restart = {
         .verb = c->how, .kind = KIND_WORKERGROUP, .ns = c->ns, .name = c->name, .body = c->patch};
-    const struct request delete = {
+    const struct kube_request delete = {
         .verb = VERB_DELETE, .kind = c->right->kind, .ns = c->ns, .name = c->name, .grace_s = -1};
-    const struct request *r = c->manifest ? &create : c->patch ? &restart : &delete;
+    const struct kube_request *r = c->manifest ? &create : c->patch ? &restart : &delete;
     c->inquiry = inquiry_send(c->provisioning->client, r, WRITE_TIMEOUT_MS, c->manifest ? on_created : on_written, c);
 }
 
@@ -273,7 +274,7 @@ static void on_reviewed(void *ctx, const struct kube_response *response, const s
 static void ask(struct pending_change *c, const struct client_user *who)
 {
     struct arena a = ARENA_INIT;
-    const struct request r = {
+    const struct kube_request r = {
         .verb = VERB_CREATE, .kind = KIND_SUBJECT_ACCESS_REVIEW, .body = review_of(who, c->right, c->ns, c->name, &a)};
     c->inquiry = inquiry_send(c->provisioning->client, &r, REVIEW_TIMEOUT_MS, on_reviewed, c);
     arena_done(&a);

@@ -19,7 +19,7 @@
 
 enum { EXIT_CANNOT = 1, TURN_MS = 24 * 3600 * 1000, GOODBYE_MS = 1000 };
 
-struct parts {
+struct agent_parts {
     const struct options *options;
     struct loop *loop;
     struct agent *agent;
@@ -32,7 +32,7 @@ struct parts {
 
 static void on_stop_signal(void *ctx, int signo)
 {
-    struct parts *p = ctx;
+    struct agent_parts *p = ctx;
     rank_output_say(agent_output(p->agent), p->stopping ? "signal %d again: killing" : "signal %d: stopping", signo);
     if (p->operators) // say goodbye before the first process exits because of this
         operators_goodbye(p->operators);
@@ -42,7 +42,7 @@ static void on_stop_signal(void *ctx, int signo)
 
 static void on_report(void *ctx, const struct agent_report *r)
 {
-    struct parts *p = ctx;
+    struct agent_parts *p = ctx;
     if (p->operators)
         operators_report(p->operators, r);
     if (p->control)
@@ -53,14 +53,14 @@ static void on_report(void *ctx, const struct agent_report *r)
 
 static void on_printed(void *ctx, const char *group, int rank, const char *text, size_t len)
 {
-    const struct parts *p = ctx;
+    const struct agent_parts *p = ctx;
     if (p->operators)
         operators_printed(p->operators, group, rank, text, len);
 }
 
 static void on_done(void *ctx)
 {
-    struct parts *p = ctx;
+    struct agent_parts *p = ctx;
     p->done = true;
 }
 
@@ -74,12 +74,12 @@ static int count_gpus(void)
 
 static void on_gpus(void *ctx, bool urgent)
 {
-    const struct parts *p = ctx;
+    const struct agent_parts *p = ctx;
     if (p->operators && urgent)
         operators_gpus(p->operators);
 }
 
-static void watch_gpus(struct parts *p)
+static void watch_gpus(struct agent_parts *p)
 {
     const char *const *env = (const char *const *)environ;
     int n = count_gpus();
@@ -107,7 +107,7 @@ static int cannot(const struct err *err)
     return EXIT_CANNOT;
 }
 
-static int begin(struct parts *p, struct err *err)
+static int begin(struct agent_parts *p, struct err *err)
 {
     const struct options *o = p->options;
     if (o->mode == OPTIONS_RUN) {
@@ -124,7 +124,7 @@ static int begin(struct parts *p, struct err *err)
     return err->code;
 }
 
-static void say_goodbye(struct parts *p)
+static void say_goodbye(struct agent_parts *p)
 {
     int64_t until = clock_mono_ms(&clock_system) + GOODBYE_MS;
     if (!p->operators)
@@ -137,7 +137,7 @@ static void say_goodbye(struct parts *p)
 static int run(const struct options *o)
 {
     static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
-    struct parts p = {.options = o, .loop = loop_new()};
+    struct agent_parts p = {.options = o, .loop = loop_new()};
     struct loop_signal *signals[ARRAY_LEN(stop_signals)];
     struct err err = ERR_INIT;
     const struct template_seed seed = template_seed_take();

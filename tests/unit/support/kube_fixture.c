@@ -81,19 +81,20 @@ const struct kube_stream_ops answer_stream = {on_data, on_end};
 
 uint64_t send_get(struct kube_fixture *f, const char *name, int64_t timeout_ms, struct answer *a)
 {
-    const struct request r = {.verb = VERB_GET, .kind = KIND_POD, .ns = "ml", .name = name};
+    const struct kube_request r = {.verb = VERB_GET, .kind = KIND_POD, .ns = "ml", .name = name};
     return kube_send(fixture_client(f), &r, timeout_ms, on_answer, a);
 }
 
 uint64_t send_create(struct kube_fixture *f, const char *body, struct answer *a)
 {
-    const struct request r = {.verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .name = "llama-0-1", .body = body};
+    const struct kube_request r = {
+        .verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .name = "llama-0-1", .body = body};
     return kube_send(fixture_client(f), &r, 0, on_answer, a);
 }
 
 uint64_t send_watch(struct kube_fixture *f, int64_t idle_ms, struct answer *a)
 {
-    const struct request r = {.verb = VERB_WATCH, .kind = KIND_POD, .resource_version = "1", .bookmarks = true};
+    const struct kube_request r = {.verb = VERB_WATCH, .kind = KIND_POD, .resource_version = "1", .bookmarks = true};
     return kube_stream(fixture_client(f), &r, idle_ms, &answer_stream, a);
 }
 

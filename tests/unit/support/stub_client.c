@@ -62,7 +62,7 @@ void stub_client_refuse(struct kube_client *c)
     c->refusing = true;
 }
 
-static struct stub_call *call_new(struct kube_client *c, const struct request *r, void *ctx)
+static struct stub_call *call_new(struct kube_client *c, const struct kube_request *r, void *ctx)
 {
     struct stub_call *call = xcalloc(1, sizeof *call);
     struct arena *a = &call->arena;
@@ -82,7 +82,8 @@ static struct stub_call *call_new(struct kube_client *c, const struct request *r
     return call;
 }
 
-uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeout_ms, kube_done_fn done, void *ctx)
+uint64_t kube_send(struct kube_client *c, const struct kube_request *r, int64_t timeout_ms, kube_done_fn done,
+                   void *ctx)
 {
     if (c->refusing)
         return 0;
@@ -94,7 +95,7 @@ uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeo
 
 uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_ms, kube_done_fn done, void *ctx)
 {
-    uint64_t id = kube_send(c, &(struct request){.verb = VERB_GET}, timeout_ms, done, ctx);
+    uint64_t id = kube_send(c, &(struct kube_request){.verb = VERB_GET}, timeout_ms, done, ctx);
     if (id) {
         struct stub_call *call = CONTAINER_OF(c->calls.prev, struct stub_call, link);
         call->path = arena_strdup(&call->arena, path);
@@ -102,8 +103,8 @@ uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_
     return id;
 }
 
-uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idle_ms, const struct kube_stream_ops *ops,
-                     void *ctx)
+uint64_t kube_stream(struct kube_client *c, const struct kube_request *r, int64_t idle_ms,
+                     const struct kube_stream_ops *ops, void *ctx)
 {
     if (c->refusing)
         return 0;

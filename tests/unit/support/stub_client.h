@@ -8,9 +8,9 @@
 struct stub_call {
     struct list link;
     struct kube_client *client;
-    struct arena arena;     // owns the request's strings
-    struct request request; // as it was asked
-    const char *path;       // of kube_get_path(), else NULL
+    struct arena arena;          // owns the request's strings
+    struct kube_request request; // as it was asked
+    const char *path;            // of kube_get_path(), else NULL
     int64_t timeout_ms;
     uint64_t id;
     kube_done_fn done;

@@ -213,7 +213,7 @@ static void endpoints_are_known_as_they_were_written(void **state)
 {
     (void)state;
     start_slice(ACTION_CREATE_SLICE);
-    const struct request *r = &stub_next(t.x.client)->request;
+    const struct kube_request *r = &stub_next(t.x.client)->request;
     assert_int_equal(r->verb, VERB_CREATE);
     assert_int_equal(r->kind, KIND_ENDPOINTSLICE);
     assert_string_equal(r->ns, "ml");
@@ -227,7 +227,7 @@ static void endpoints_are_changed_by_a_patch(void **state)
 {
     (void)state;
     start_slice(ACTION_PATCH_SLICE);
-    const struct request *r = &stub_next(t.x.client)->request;
+    const struct kube_request *r = &stub_next(t.x.client)->request;
     assert_int_equal(r->verb, VERB_PATCH_MERGE);
     assert_string_equal(r->name, "g-ipv4-0");
     assert_null(r->subresource);

@@ -130,7 +130,7 @@ static void the_template_is_tried_before_anything_is_created(void **state)
     (void)state;
     put_group(1, false);
     group_controller_start(t.controller);
-    const struct request *r = &next(VERB_CREATE, KIND_POD)->request;
+    const struct kube_request *r = &next(VERB_CREATE, KIND_POD)->request;
     assert_true(r->dry_run);
     // A hash follows, so a user's pod g-dry-run is not in the way.
     assert_non_null(strstr(r->body, "\"name\":\"g-dry-run-"));

@@ -118,7 +118,7 @@ static int rank_of(const char *pod_name) // g-<rank>-<incarnation>
 }
 
 // The object of a request as the API server returns it: with a UID, and a pod is running.
-static const char *created(const struct request *r)
+static const char *created(const struct kube_request *r)
 {
     static const char metadata[] = "\"metadata\":{", spec[] = "\"spec\":{";
     const char *name = strstr(r->body, "\"name\":\"") + strlen("\"name\":\"");
@@ -138,7 +138,7 @@ static const char *published(void)
     return "{\"metadata\":{\"name\":\"g-ipv4-0\",\"namespace\":\"ml\",\"uid\":\"u-slice\",\"resourceVersion\":\"7\"}}";
 }
 
-static const char *patched(const struct request *r)
+static const char *patched(const struct kube_request *r)
 {
     const char *status = strstr(r->body, "\"status\":{") + strlen("\"status\":");
     t.status = arena_strndup(&t.arena, status, strlen(status) - 1);
@@ -147,7 +147,7 @@ static const char *patched(const struct request *r)
 
 static void answer(struct stub_call *call)
 {
-    const struct request *r = &call->request;
+    const struct kube_request *r = &call->request;
     if (r->verb == VERB_DELETE)
         stub_answer(call, 404, "{}");
     else if (r->kind == KIND_EVENT)

@@ -108,7 +108,7 @@ static int teardown(void **state)
 
 static void answer(struct stub_call *call)
 {
-    const struct request *r = &call->request;
+    const struct kube_request *r = &call->request;
     if (r->verb == VERB_PATCH_MERGE) {
         const char *status = strstr(r->body, "\"status\":{") + strlen("\"status\":");
         const char *bundles = str_eq(r->name, "a") ? "0-1" : "2-3";

@@ -101,7 +101,7 @@ static int teardown(void **state)
 
 static void answer(struct stub_call *call)
 {
-    const struct request *r = &call->request;
+    const struct kube_request *r = &call->request;
     const char *body = r->verb == VERB_PATCH_MERGE || r->verb == VERB_CREATE ? arena_strdup(&t.arena, r->body) : "{}";
     if (r->verb == VERB_PATCH_MERGE) {
         const char *status = strstr(body, "\"status\":{") + strlen("\"status\":");

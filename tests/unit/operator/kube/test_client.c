@@ -70,7 +70,7 @@ static void a_lent_body_is_not_copied_and_sent_again_where_it_is(void **state)
 {
     (void)state;
     char body[] = "{\"copied\":1}";
-    struct request r = {.verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .body = body, .lends_body = true};
+    struct kube_request r = {.verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .body = body, .lends_body = true};
     rule((struct fakeapi_rule){.status = 429, .headers = "Retry-After: 1\r\n", .times = 1});
     rule((struct fakeapi_rule){.status = 201, .body = "{}"});
     kube_send(fixture_client(f), &r, 0, on_answer, &a);
@@ -85,7 +85,7 @@ static void a_lent_body_is_not_copied_and_sent_again_where_it_is(void **state)
 static void each_verb_has_its_method_also_on_a_reused_handle(void **state)
 {
     (void)state;
-    struct request r = {.kind = KIND_POD, .ns = "ml", .name = "a", .body = "{}", .grace_s = -1};
+    struct kube_request r = {.kind = KIND_POD, .ns = "ml", .name = "a", .body = "{}", .grace_s = -1};
     const enum verb verbs[] = {VERB_CREATE, VERB_GET, VERB_PATCH_MERGE, VERB_DELETE, VERB_UPDATE, VERB_GET, VERB_APPLY};
     const char *const methods[] = {"POST", "GET", "PATCH", "DELETE", "PUT", "GET", "PATCH"};
     const char *const types[] = {"application/json", NULL, "application/merge-patch+json", NULL,
@@ -415,7 +415,8 @@ static void what_a_leader_decides_is_not_sent_once_another_may_lead(void **state
 {
     (void)state;
     bool leads = true;
-    const struct request decided = {.verb = VERB_DELETE, .kind = KIND_POD, .ns = "ml", .name = "a", .decided = true};
+    const struct kube_request decided = {
+        .verb = VERB_DELETE, .kind = KIND_POD, .ns = "ml", .name = "a", .decided = true};
     f->options.max_in_flight = 1;
     f->options.may_decide = may_decide;
     f->options.may_decide_ctx = &leads;

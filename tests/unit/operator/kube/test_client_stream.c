@@ -170,7 +170,7 @@ static void a_stream_may_be_canceled_from_its_own_data(void **state)
 {
     (void)state;
     const struct kube_stream_ops ops = {cancel_self, answer_stream.end};
-    const struct request r = {.verb = VERB_WATCH, .kind = KIND_POD};
+    const struct kube_request r = {.verb = VERB_WATCH, .kind = KIND_POD};
     rule((struct fakeapi_rule){.body = "0123456789", .split = 1, .ending = FAKEAPI_OPEN});
     self = kube_stream(fixture_client(f), &r, 0, &ops, &a);
     assert_true(answer_wait(f, &a));
@@ -190,7 +190,7 @@ static void requests_may_be_sent_from_data(void **state)
 {
     (void)state;
     const struct kube_stream_ops ops = {send_from_data, answer_stream.end};
-    const struct request r = {.verb = VERB_WATCH, .kind = KIND_POD};
+    const struct kube_request r = {.verb = VERB_WATCH, .kind = KIND_POD};
     rule((struct fakeapi_rule){.target = "watch", .body = "{}\n", .ending = FAKEAPI_OPEN});
     rule((struct fakeapi_rule){.body = "{}"});
     kube_stream(fixture_client(f), &r, 0, &ops, &a);
@@ -201,7 +201,7 @@ static void requests_may_be_sent_from_data(void **state)
 static void a_list_is_a_stream_too_and_a_cut_one_is_no_success(void **state)
 {
     (void)state;
-    const struct request r = {.verb = VERB_LIST, .kind = KIND_POD, .limit = 500};
+    const struct kube_request r = {.verb = VERB_LIST, .kind = KIND_POD, .limit = 500};
     rule((struct fakeapi_rule){.times = 1, .body = "{\"items\":[", .ending = FAKEAPI_DROP});
     rule((struct fakeapi_rule){.body = "{\"items\":[]}"});
     kube_stream(fixture_client(f), &r, 0, &answer_stream, &a);
@@ -216,7 +216,7 @@ static void a_list_is_a_stream_too_and_a_cut_one_is_no_success(void **state)
 static void the_pages_of_a_list_share_a_connection(void **state)
 {
     (void)state;
-    const struct request r = {.verb = VERB_LIST, .kind = KIND_POD};
+    const struct kube_request r = {.verb = VERB_LIST, .kind = KIND_POD};
     rule((struct fakeapi_rule){.body = "{\"items\":[]}"});
     kube_stream(fixture_client(f), &r, 0, &answer_stream, &a);
     assert_true(answer_wait(f, &a));

@@ -43,7 +43,7 @@ static int64_t number_of(const char *value)
     return n;
 }
 
-static void set_field(struct request *r, const char *key, const char *value)
+static void set_field(struct kube_request *r, const char *key, const char *value)
 {
     const struct {
         const char *key;
@@ -81,7 +81,7 @@ static void set_field(struct request *r, const char *key, const char *value)
         fail_msg("a request has no field %s", key);
 }
 
-static void parse_request(struct request *r, char *text)
+static void parse_request(struct kube_request *r, char *text)
 {
     char *rest = text, *line;
     while ((line = strsep(&rest, "\n"))) {
@@ -97,7 +97,7 @@ static char *render_case(const char *name, const char *in, size_t len)
 {
     (void)name, (void)len;
     _cleanup_(free_p) char *text = xstrdup(in);
-    struct request r = {.grace_s = -1};
+    struct kube_request r = {.grace_s = -1};
     struct http_message m;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -128,7 +128,7 @@ static void every_byte_of_a_selector_survives_its_encoding(void **state)
     for (int c = 1; c < 256; c++)
         selector[c - 1] = (char)c;
     selector[255] = '\0';
-    const struct request r = {.verb = VERB_LIST, .kind = KIND_POD, .label_selector = selector};
+    const struct kube_request r = {.verb = VERB_LIST, .kind = KIND_POD, .label_selector = selector};
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct http_message m;
@@ -157,7 +157,7 @@ static void a_path_has_a_limit(void **state)
     char *selector = xmalloc(LONG + 1);
     memset(selector, 'a', LONG);
     selector[LONG] = '\0';
-    const struct request r = {.verb = VERB_LIST, .kind = KIND_POD, .label_selector = selector};
+    const struct kube_request r = {.verb = VERB_LIST, .kind = KIND_POD, .label_selector = selector};
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct http_message m;

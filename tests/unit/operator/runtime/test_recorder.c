@@ -321,8 +321,8 @@ static void ignore(void *ctx, const struct kube_response *response, const struct
 // Another request of the client is in progress.
 static struct stub_call *busy(void)
 {
-    kube_send(t.client, &(struct request){.verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .body = "{}"}, 0, ignore,
-              NULL);
+    kube_send(t.client, &(struct kube_request){.verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .body = "{}"}, 0,
+              ignore, NULL);
     return stub_next(t.client);
 }
 
