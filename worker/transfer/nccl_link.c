@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/transfer/nccl_link.h"
 
+#include "common/base/clock.h"
+#include "common/base/cond.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { ABORT_MS = 5000 };
+
+// NCCL frees memory of the GPU when it ends a communicator. If the GPU hangs, that waits without a limit, so a thread
+// of its own does it. If nobody waits for the thread any more, it frees all that it has.
+struct abortion {
+    struct device *device;
+    void *stream;
+    struct nccl_comm comm;
+    pthread_mutex_t mutex; // of the two flags
+    pthread_cond_t changed;
+    bool done, abandoned;
+};
 
 // Blocks without bytes may be anywhere.
 static bool all_on_device(const struct blocks *b)
@@ -76,16 +92,83 @@ static void let_copies_wait(const struct nccl_link *l, const struct blocks *b)
         (void)copier_join(b->gpu->copier, l->stream, &ignored);
 }
 
+static void free_abortion(struct abortion *a)
+{
+    struct err ignored = ERR_INIT;
+    if (device_enter(a->device, &ignored) == 0) {
+        device_stream_free(a->device, a->stream);
+        device_leave(a->device);
+    }
+    device_close(a->device);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->mutex);
+    free(a);
+}
+
+static void *run_abortion(void *arg)
+{
+    struct abortion *a = arg;
+    struct err ignored = ERR_INIT;
+    if (device_enter(a->device, &ignored) == 0) {
+        nccl_comm_abort(&a->comm);
+        device_leave(a->device);
+    }
+    pthread_mutex_lock(&a->mutex);
+    a->done = true;
+    bool abandoned = a->abandoned;
+    pthread_cond_signal(&a->changed);
+    pthread_mutex_unlock(&a->mutex);
+    if (abandoned)
+        free_abortion(a);
+    return NULL;
+}
+
+static pthread_t begin_abortion(struct abortion *a)
+{
+    pthread_t thread;
+    pthread_mutex_init(&a->mutex, NULL);
+    cond_init(&a->changed);
+    if (pthread_create(&thread, NULL, run_abortion, a) != 0)
+        abort(); // no thread: nothing can run
+    return thread;
+}
+
+static void wait_for_abortion(struct abortion *a)
+{
+    int64_t until = clock_mono_ms(&clock_system) + ABORT_MS;
+    pthread_mutex_lock(&a->mutex);
+    while (!a->done && cond_wait_until(&a->changed, &a->mutex, until))
+        continue;
+    pthread_mutex_unlock(&a->mutex);
+}
+
+static void leave_abortion(struct abortion *a, pthread_t thread)
+{
+    pthread_mutex_lock(&a->mutex);
+    bool done = a->done;
+    a->abandoned = !done;
+    pthread_mutex_unlock(&a->mutex);
+    if (!done) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
+    free_abortion(a);
+}
+
 void nccl_link_drop(struct nccl_link *l, const struct blocks *b)
 {
     struct err ignored = ERR_INIT;
-    bool refused = l->refused;
-    if (l->device && device_enter(l->device, &ignored) == 0) {
-        nccl_comm_abort(&l->comm);
-        let_copies_wait(l, b);
-        device_stream_free(l->device, l->stream);
-        device_leave(l->device);
+    if (l->device) {
+        struct abortion *a = xcalloc(1, sizeof *a);
+        *a = (struct abortion){.device = l->device, .stream = l->stream, .comm = l->comm};
+        pthread_t thread = begin_abortion(a);
+        wait_for_abortion(a);
+        if (device_enter(l->device, &ignored) == 0) {
+            let_copies_wait(l, b);
+            device_leave(l->device);
+        }
+        leave_abortion(a, thread);
     }
-    device_close(l->device);
-    *l = (struct nccl_link){.refused = refused};
+    *l = (struct nccl_link){.refused = l->refused};
 }

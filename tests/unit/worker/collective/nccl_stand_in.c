@@ -10,6 +10,7 @@
 //   nccl-init CODE  ncclCommInitRankConfig() fails with this
 //   async CODE      ncclCommGetAsyncError() reports this
 //   moving CODE     the same, of a communicator that has sent or received something
+//   abort-waits     ncclCommAbort() waits while this line is there, as it does for a device that hangs
 //
 // Each communicator that a member has adds a line to the file `inits`, and each ncclCommAbort() one to `aborts`.
 // NCCL_STAND_IN_VERSION is the version of the library in a process, 22304 by default, 0 = none of its calls succeeds.
@@ -405,6 +406,8 @@ OFFERED int ncclCommDestroy(struct comm *c)
 OFFERED int ncclCommAbort(struct comm *c)
 {
     note("aborts", c);
+    while (stand_in_control("abort-waits"))
+        usleep(1000);
     (void)drop_ops(c);
     free(c);
     return OK;

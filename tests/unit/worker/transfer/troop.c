@@ -491,7 +491,10 @@ static void start(struct troop *t, const struct troop_scene *c, const char *faul
         if (i != c->late && t->pids[i] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             setenv("CMOCKA_TEST_ABORT", "1", 1); // a check that fails shall not go on with the tests of the parent
-            exit(be_member(c, i, out[1], fault_file));
+            int code = be_member(c, i, out[1], fault_file);
+            if (c->leaves_thread)
+                _exit(code);
+            exit(code);
         }
         close(out[1]);
     }

@@ -42,13 +42,14 @@ struct troop_scene {
     bool mismatch, differs;
     int late; // a member that does not come, -1 = none
     bool canceled;
-    bool absent;       // senders see nobody who comes until all is over
-    bool again;        // it is the second transfer, and nobody meets at the center or the witness
-    bool rest;         // of the first transfer, messages are still under way
-    bool apart;        // the first sender is in another transfer than the others
-    bool on_device[2]; // senders, receivers: their weights are on GPUs
-    bool gpus_hang;    // all, from the beginning of the transfer on
-    bool by_nccl;      // all weights are on GPUs, and members have NCCL
+    bool absent;        // senders see nobody who comes until all is over
+    bool again;         // it is the second transfer, and nobody meets at the center or the witness
+    bool rest;          // of the first transfer, messages are still under way
+    bool apart;         // the first sender is in another transfer than the others
+    bool on_device[2];  // senders, receivers: their weights are on GPUs
+    bool gpus_hang;     // all, from the beginning of the transfer on
+    bool leaves_thread; // a thread waits in NCCL when a member ends, which LeakSanitizer does not survive
+    bool by_nccl;       // all weights are on GPUs, and members have NCCL
     enum troop_oddity oddity;
     int odd;        // the member
     size_t packed;  // runs that are shorter are packed for NCCL
