@@ -174,7 +174,7 @@ int draft_read_name(const char *args, const char *method, struct arena *a, enum 
 
 int draft_read_bundles(const char *args, struct arena *a, const char **ret_name, struct err *err)
 {
-    enum kind kind;
+    enum kind kind = KIND_PLACEMENTGROUP;
     int r = draft_read_name(args, "group.bundles", a, &kind, ret_name, err);
     return r == 0 && kind != KIND_PLACEMENTGROUP
                ? err_set(err, ERR_INVALID, "group.bundles needs {\"placementGroup\": the name of a PlacementGroup}")

@@ -31,7 +31,7 @@ static void put_token(struct buf *b, const struct json_grammar *g, enum json_tok
 // or the length if no byte is wrong.
 static size_t feed(struct json_grammar *g, const char *text, size_t len, size_t first, size_t part, struct buf *b)
 {
-    for (size_t at = 0, n = first; at < len; at += n, n = part) {
+    for (size_t at = 0, n = first; at < len; n = part) {
         n = MIN(n, len - at);
         char *bytes = xmalloc(n);
         memcpy(bytes, text + at, n);
@@ -39,10 +39,10 @@ static size_t feed(struct json_grammar *g, const char *text, size_t len, size_t 
         enum json_token t;
         while ((t = json_grammar_next(g, &p, bytes + n)) > JSON_WRONG)
             put_token(b, g, t);
-        size_t taken = (size_t)(p - bytes);
+        at += (size_t)(p - bytes);
         free(bytes);
         if (t == JSON_WRONG)
-            return at + taken;
+            return at;
     }
     return len;
 }
