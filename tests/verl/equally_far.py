@@ -9,6 +9,7 @@ of a worker, so Cadre may have more.
 
 import re
 import sys
+from collections import Counter
 
 WHO = re.compile(r"^(?:[\w-]+ \[rank [\d,-]+\]|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\)) ")  # printed it, to Cadre or to Ray
 OF_RAY = re.compile(r"^TIME\t[A-Z]+ \w+\.py:\d+ -- |^\((raylet|gcs_server|autoscaler)\b")
@@ -46,10 +47,11 @@ def squeezed(line):
 
 def only_on_ray(cadre, ray):
     """Ray prints a line in pieces if it reads the log of a worker while that writes, and may leave out a piece that it has
-    printed before. So a piece is good if Ray has not printed its line as a whole.
+    printed before. So a piece is good if Ray has printed its line as a whole less often than Cadre: some lines come several
+    times, and Ray may print only one of them in pieces.
     """
-    whole = set(map(squeezed, cadre))
-    in_pieces = whole - set(map(squeezed, ray))
+    whole, on_ray = Counter(map(squeezed, cadre)), Counter(map(squeezed, ray))
+    in_pieces = [text for text, n in whole.items() if on_ray[text] < n]
     for line in dict.fromkeys(ray):
         text = squeezed(line)
         if text not in whole and not any(one.startswith(text) or one.endswith(text) for one in in_pieces):
