@@ -87,7 +87,7 @@ static void a_process_gets_the_pods_the_groups_and_its_own(void **state)
 static void values_refer_to_others_as_in_kubernetes(void **state)
 {
     (void)state;
-    const char *const pod[] = {"HOME=/root", NULL};
+    const char *const pod[] = {"HOME=/home/ranks", NULL};
     const struct environment_var vars[] = {{"OUT", "$(HOME)/rank-$(RANK)-of-$(WORLD_SIZE)"},
                                            {"BOTH", "$(OUT).$(LATER)"},
                                            {"LATER", "x"},
@@ -99,8 +99,9 @@ static void values_refer_to_others_as_in_kubernetes(void **state)
     g.n_vars = ARRAY_LEN(vars);
     const struct environment_process p = {.rank = 6, .local_rank = 2, .attempt = 3};
     const char *text = build(pod, &g, &p);
-    assert_non_null(strstr(text, "OUT=/root/rank-6-of-8\n"));
-    assert_non_null(strstr(text, "BOTH=/root/rank-6-of-8.$(LATER)\n")); // a variable that comes later is not replaced
+    assert_non_null(strstr(text, "OUT=/home/ranks/rank-6-of-8\n"));
+    assert_non_null(
+        strstr(text, "BOTH=/home/ranks/rank-6-of-8.$(LATER)\n")); // a variable that comes later is not replaced
     assert_non_null(strstr(text, "LITERAL=$(RANK) costs $5 $ $\n"));
     assert_non_null(strstr(text, "OPEN=$(RANK\n"));
     assert_non_null(strstr(text, "CADRE_INIT={\"a\":\"$(RANK)\"}\n"));
