@@ -83,12 +83,26 @@ cgroup_freeze() {
     done < <(cgroup_dirs "$1")
 }
 
-cgroup_remove() { # PATH
-    local dirs end=$((SECONDS + GONE_S))
+# cgroup_remove PATH: for a tree whose processes were killed. The kernel refuses to remove a cgroup until the last thread in it
+# has ended, and a process may have entered after the last look of cgroup_kill, so this kills again.
+cgroup_remove() {
+    local dirs pids pause=0.02 end=$((SECONDS + GONE_S))
     [[ -n $1 ]] || die "cgroup_remove without a path"
     while mapfile -t dirs < <(cgroup_dirs "$1") && [[ ${#dirs[@]} -gt 0 ]]; do
         find "${dirs[@]}" -depth -type d -exec rmdir {} + 2>/dev/null || true
-        [[ $SECONDS -lt $end ]] || die "cgroup ${dirs[0]} cannot be removed"
-        sleep 0.02
+        [[ $SECONDS -lt $end ]] || die "cgroup $1 cannot be removed: $(cgroup_rest "$1")"
+        pids=$(cgroup_pids "$1")
+        # shellcheck disable=SC2086
+        [[ -z $pids ]] || kill -KILL $pids 2>/dev/null || true
+        sleep "$pause"
+        pause=0.2
     done
+}
+
+cgroup_rest() { # PATH: what is left of it, and the threads in it
+    local dir tasks
+    while read -r dir; do
+        tasks=$(cat "$dir/tasks" "$dir/cgroup.threads" 2>/dev/null | tr '\n' ' ') || true
+        printf '%s (threads: %s); ' "$dir" "${tasks:-none}"
+    done < <(cgroup_dirs "$1" | xargs -r -I{} find {} -type d)
 }
