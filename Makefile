@@ -47,7 +47,7 @@ image: ## build the container images: operator, worker, example
 wheel: ## build the Python wheels with all programs, dist/cadre_sdk-*.whl
 	@deploy/wheel.sh
 
-generate: ## write again what follows from other files: the chart's CRDs and versions, deploy/install.yaml
+generate: ## write the generated files again: the chart's CRDs and versions, deploy/install.yaml
 	@deploy/generate.sh
 
 bench: ## measure groups against bare pods on 1,000 fake nodes (root or sudo; five minutes)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides how much memory all peers together may use in the operator, and divides it. Pure. A part is also charged to
 // the part above it (common/wire/quota.h): bytes of a session or of an unknown peer count for all. The sum therefore
-// never exceeds `all`. docs/calls.md, "What the operator may hold", has the same table.
+// never exceeds `all`. docs/calls.md, "Memory of the operator", has the same table.
 #pragma once
 
 #include <stddef.h>

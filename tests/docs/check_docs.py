@@ -5,7 +5,7 @@
 Options of programs: --help and the manual page; of the operator also the chart. STATUS words:
 operator/reconcile/reason.h, docs/troubleshooting.md and docs/api.md. Dispatch modes: the table in cadre/modes.h, the
 pages on calls and the protocol. The walks and the states of a call in docs/architecture.md. make targets and paths in
-documents. Links between documents. The tests of the tables of failures and of threats. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
+documents. Links between documents, and headings that comments name. The tests of the tables of failures and of threats. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
 """
 
 import fnmatch
@@ -196,6 +196,14 @@ def unknown_targets(name, text, targets):
             yield f"{name}: make {target}: the Makefile has no such target"
 
 
+def missing_headings(name, text):
+    """Comments name a section as docs/PAGE.md, "Heading"."""
+    text = re.sub(r"\n\s*(?://|#) ?", " ", text)
+    for page, heading in re.findall(r'(docs/[\w/-]+\.md), "([^"]+)"', text):
+        if not re.search(rf"^#+ {re.escape(heading)}$", read(page), re.M):
+            yield f"{name}: {page} has no heading {heading!r}"
+
+
 def check_documents():
     targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
     names = documents()
@@ -205,6 +213,8 @@ def check_documents():
     gone = "`operator/none.c`, `docs/NONE/none.md`, `runtime/none`; `operator/main.c`, `kube/watch`, `tests/unit/operator/kube/test_NAME.c`"
     check("a path that is not in the tree is found", [] if len(list(missing_paths("", gone, paths))) == 3 else [gone])
     check("paths in backticks are in the tree", [p for n in names for p in missing_paths(n, read(n), paths)])
+    sources = [n for n in sorted(paths) if re.search(r"\.(?:[ch]|py|sh)$", n) and not n.startswith(("tests/docs/", "tests/lint/"))]
+    check("headings that comments name exist", [p for n in sources for p in missing_headings(n, read(n))])
     check("make targets exist", [p for n in names for p in unknown_targets(n, read(n), targets)])
     check(
         "every decision is listed in docs/adr/README.md",
