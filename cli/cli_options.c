@@ -397,7 +397,8 @@ static int take_operands(struct parse *p, int n, char **rest)
     const cadre_client_request *r = &o->request;
     int max = o->verb == VERB_CALL ? 3 : takes_object(o) ? 2 : o->verb >= VERB_CA ? 0 : 1;
     if (n > max)
-        return wrong(o, "unexpected argument %s", rest[max]);
+        return wrong(o, "unexpected argument %s%s", rest[max],
+                     o->verb == VERB_CALL ? ": a method's arguments are one JSON list, such as '[1, 2]'" : "");
     if (max && n == 0 && o->verb != VERB_TOP)
         return wrong(o, "the name of the group is missing");
     if (n)

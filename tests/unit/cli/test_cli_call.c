@@ -305,6 +305,8 @@ static void usage_is_explained(void **state)
     fails("call llama add --token a --token-file b", 2, "use only one of --token and --token-file");
     fails("why", 2, "error: the name of the group is missing");
     fails("why a b", 2, "error: unexpected argument b");
+    fails("call g add 1 2", 2,
+          "error: unexpected argument 2: a method's arguments are one JSON list, such as '[1, 2]'");
     fails("nothing", 2, "error: unknown command \"nothing\"");
     cli_world_line(&world, "call -h");
     assert_int_equal(world.status, 0);
