@@ -9,6 +9,8 @@
 #include "sdk/c/client/client.h"
 #include "sdk/c/client/client_threads.h"
 
+enum { LOCKED_COPY_MAX = 256 << 10 }; // bytes that are copied with the lock of the client
+
 #define INFO_METHOD "group.info"
 #define KILL_METHOD "group.kill"
 #define TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000) // the longest timeout that the proxy takes
@@ -150,6 +152,23 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
     return retry_new(r, &p->retry, err) < 0 ? err->code : fill_more(p, r, err);
 }
 
+// While long arguments are copied, other threads use the client, and it answers the pings of the proxy.
+static int copy_arguments(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
+{
+    char *out;
+    if (client_reserve(c, p, args, &out, err) < 0)
+        return err->code;
+    if (!out)
+        return 0;
+    bool others = args->len > LOCKED_COPY_MAX && !c->turning;
+    if (others)
+        client_leave(c);
+    arguments_write(args, out);
+    if (others)
+        client_enter(c);
+    return c->closing ? err_set(err, ERR_CANCELED, "%s(): the client has been closed", p->method) : 0;
+}
+
 static uint64_t start(struct cadre_client *c, const cadre_client_request *r, struct err *err)
 {
     struct arguments args;
@@ -159,7 +178,8 @@ static uint64_t start(struct cadre_client *c, const cadre_client_request *r, str
         return 0;
     struct pending *p = pendings_take(&c->calls);
     uint64_t id = p->id;
-    if (fill(c, p, r, err) == 0 && arguments_of(r, max, &args, err) == 0 && client_submit(c, p, &args, err) == 0) {
+    if (fill(c, p, r, err) == 0 && arguments_of(r, max, &args, err) == 0 && copy_arguments(c, p, &args, err) == 0 &&
+        client_submit(c, p, &args, err) == 0) {
         c->n_promised += p->keep;
         return id;
     }

@@ -443,8 +443,10 @@ bool client_may_start(const struct cadre_client *c, struct err *err)
     return !err->code;
 }
 
-static int keep_arguments(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
+// *ret: where the arguments have to be written; NULL if they are used where they are.
+static int reserve(struct cadre_client *c, struct pending *p, const struct arguments *args, char **ret, struct err *err)
 {
+    *ret = NULL;
     if (p->lends && !args->per_rank && (p->args = buffer_of(c, args->text, args->len)))
         return 0;
     if (p->lends && !args->per_rank && args->len > COPY_MAX && uplink_lends(c->uplinks.now, args->len)) {
@@ -455,22 +457,31 @@ static int keep_arguments(struct cadre_client *c, struct pending *p, const struc
     if (!p->args)
         return fault_refuse_now(err, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
                                 p->method, args->len, quota_used(c->quota));
-    arguments_write(args, p->args->data);
+    *ret = p->args->data;
     return 0;
+}
+
+int client_reserve(struct cadre_client *c, struct pending *p, const struct arguments *args, char **ret, struct err *err)
+{
+    *ret = NULL;
+    return args->len > COPY_MAX || p->retry ? reserve(c, p, args, ret, err) : 0;
 }
 
 int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
 {
     bool fresh = c->turning || !is_stale(c);
     bool now = fresh && list_empty(&c->waiting) && may_send(c);
-    if (!now || args->len > COPY_MAX || p->retry) {
-        if (keep_arguments(c, p, args, err) < 0)
+    char *out = NULL;
+    if (!p->args && !now) {
+        if (reserve(c, p, args, &out, err) < 0)
             return err->code;
-    } else if (args->per_rank) {
+    } else if (!p->args && args->per_rank) {
         buf_reset(&c->joined);
         buf_reserve(&c->joined, args->len);
-        arguments_write(args, c->joined.data);
+        out = c->joined.data;
     }
+    if (out)
+        arguments_write(args, out);
     if (now)
         return send_call(c, p, args->per_rank && !p->args ? c->joined.data : args->text, args->len, err);
     wait_to_be_sent(c, p);

@@ -15,6 +15,10 @@ size_t client_turn(struct cadre_client *c, int64_t timeout_ms); // returns how m
 int64_t client_flush(struct cadre_client *c);
 
 bool client_may_start(const struct cadre_client *c, struct err *err);
+// Memory for arguments that are too long for the queue. Before the call is submitted, the caller writes them to *ret,
+// unless that is NULL. Nobody else sees them until then.
+int client_reserve(struct cadre_client *c, struct pending *p, const struct arguments *args, char **ret,
+                   struct err *err);
 // Takes a call that is filled in. After an error it still belongs to the caller.
 int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err);
 void client_abandon(struct cadre_client *c, struct pending *p); // frees a call that was not submitted

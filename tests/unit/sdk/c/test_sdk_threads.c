@@ -8,13 +8,19 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-enum { THREADS = 4, CALLS = 200 };
+enum { THREADS = 4, CALLS = 200, MIDDLE = 1 << 20 };
 
 static void open_threaded(struct fixture *f)
 {
@@ -257,6 +263,79 @@ static void answers_that_are_kept_leave_room_for_calls(void **state)
     takes(f, ids[9], "[1]");
 }
 
+// Arguments whose copy does not go on until the test lets it: the kernel tells the test that a thread reads the second
+// half, and the thread waits until the test has filled it.
+static struct {
+    int faults;
+    char *args;
+    char rest[MIDDLE];
+} gate;
+
+static void *starts_gated(void *arg)
+{
+    struct fixture *f = arg;
+    cadre_client_request r = request_of("length");
+    uint64_t id;
+    r.args = (cadre_client_json){gate.args, 2 * MIDDLE};
+    r.keep = 1;
+    return (void *)(intptr_t)cadre_client_start(f->client, &r, &id, NULL);
+}
+
+// Returns when the thread is in the middle of its copy.
+static pthread_t gate_open(struct fixture *f)
+{
+    struct uffdio_api api = {.api = UFFD_API};
+    struct uffd_msg fault;
+    pthread_t thread;
+    gate.faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    if (gate.faults < 0)
+        skip(); // a container may forbid it
+    gate.args = mmap(NULL, 2 * MIDDLE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(gate.args, MAP_FAILED);
+    memset(gate.args, ' ', MIDDLE);
+    gate.args[0] = '[';
+    struct uffdio_register half = {.range = {(uintptr_t)gate.args + MIDDLE, MIDDLE},
+                                   .mode = UFFDIO_REGISTER_MODE_MISSING};
+    assert_int_equal(ioctl(gate.faults, UFFDIO_API, &api), 0);
+    assert_int_equal(ioctl(gate.faults, UFFDIO_REGISTER, &half), 0);
+    assert_int_equal(pthread_create(&thread, NULL, starts_gated, f), 0);
+    assert_int_equal(read(gate.faults, &fault, sizeof fault), sizeof fault);
+    return thread;
+}
+
+static cadre_client_code gate_close(pthread_t thread)
+{
+    struct uffdio_copy rest = {.dst = (uintptr_t)gate.args + MIDDLE, .src = (uintptr_t)gate.rest, .len = MIDDLE};
+    void *code;
+    memset(gate.rest, ' ', MIDDLE);
+    gate.rest[MIDDLE - 1] = ']';
+    assert_int_equal(ioctl(gate.faults, UFFDIO_COPY, &rest), 0);
+    pthread_join(thread, &code);
+    close(gate.faults);
+    munmap(gate.args, 2 * MIDDLE);
+    return (cadre_client_code)(intptr_t)code;
+}
+
+static void others_call_while_one_copies_long_arguments(void **state)
+{
+    struct fixture *f = *state;
+    open_threaded(f);
+    takes(f, begin(f, "echo", J("[0]")), "[0]");
+    pthread_t thread = gate_open(f);
+    takes(f, begin(f, "echo", J("[1]")), "[1]");
+    assert_int_equal(gate_close(thread), CADRE_CLIENT_OK);
+    until_came(f, "length", 1);
+}
+
+static void one_that_copies_long_arguments_is_told_that_it_is_shut(void **state)
+{
+    struct fixture *f = *state;
+    open_threaded(f);
+    pthread_t thread = gate_open(f);
+    cadre_client_shut(f->client);
+    assert_int_equal(gate_close(thread), CADRE_CLIENT_CANCELED);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -271,6 +350,8 @@ int main(void)
         CASE(what_was_not_sent_has_not_run),
         CASE(a_callback_uses_and_shuts_it),
         CASE(answers_that_are_kept_leave_room_for_calls),
+        CASE(others_call_while_one_copies_long_arguments),
+        CASE(one_that_copies_long_arguments_is_told_that_it_is_shut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
