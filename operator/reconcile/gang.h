@@ -3,9 +3,7 @@
 // the bundles of a PlacementGroup. struct gang_owner contains the differences between the two. Private to
 // operator/reconcile.
 //
-// The checks run in the order in which a person wants to know about them: dry runs, the name of the Service, backoff,
-// room. If all of them pass, the plan creates the pods, all or none. If the pods are not all bound in time, the gang is
-// given back.
+// gang_create.h creates missing pods. gang_whole.h takes over when all of them exist.
 #pragma once
 
 #include "operator/placement/planner.h"
@@ -71,24 +69,6 @@ void gang_commit(struct gang_decision *g, bool at_once);
 void gang_wait(struct gang_decision *g, const char *reason, const char *message);
 // The view is older than the pods in it: does nothing, keeps all waits, and looks again soon.
 void gang_postpone(struct gang_decision *g);
-
-// Call this if some pods are missing.
-void gang_create(struct gang_decision *g);
-// Call this if all pods exist. It deletes superfluous pods, keeps the Service, and waits until kube-scheduler has bound
-// all pods. Returns false if they are not all bound yet: the decision is then complete.
-bool gang_whole(struct gang_decision *g);
-// If a container is stuck, sets Ready to False with the cause and returns true.
-bool gang_show_stuck(struct gang_decision *g);
-
-// The API server's verdict on the pods of the present spec. It is also in Accepted. UNKNOWN: the plan asks the API
-// server, or tries later.
-enum gang_verdict { GANG_OK, GANG_REFUSED, GANG_UNKNOWN };
-enum gang_verdict gang_judge(struct gang_decision *g);
-// The same for a spec that would replace running pods. If `runs`, a spec that no existing nodes could ever take counts
-// as refused: the owner keeps its pods, and the plan looks again when nodes change.
-enum gang_verdict gang_judge_change(struct gang_decision *g, bool runs);
-// Returns true if the API server refused a creation a short time ago. A dry run of another spec does not count.
-bool gang_refused_lately(const struct gang_decision *g);
 
 // Returns the number after n, the number of an incarnation, an attempt or a restart. Others can write such numbers into
 // the status, so the largest one is returned unchanged.

@@ -8,6 +8,7 @@
 #include "operator/placement/node_admission.h"
 #include "operator/placement/room.h"
 #include "operator/reconcile/attempt.h"
+#include "operator/reconcile/gang_create.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 

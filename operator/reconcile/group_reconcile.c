@@ -10,6 +10,8 @@
 #include "operator/reconcile/commands.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/finish.h"
+#include "operator/reconcile/gang_verdict.h"
+#include "operator/reconcile/gang_whole.h"
 #include "operator/reconcile/group_gang.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/processes.h"
@@ -74,7 +76,7 @@ static void suspended(struct work *w, const struct refusal *refusal)
     if (refusal)
         conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
     else if (!judged)
-        gang_judge(&w->gang);
+        gang_verdict(&w->gang);
     bool began = w->pods.begun || (!said && (work_was_whole(w) || finish_over(w)));
     if (began) {
         w->progress.attempt = gang_next(w->progress.attempt);
@@ -159,7 +161,7 @@ static bool bundles_wait(struct work *w)
 static void spec_changed(struct work *w)
 {
     bool runs = conditions_was(&w->gang.conditions, SCHEDULED) && !finish_over(w);
-    enum gang_verdict verdict = gang_judge_change(&w->gang, runs);
+    enum gang_verdict verdict = gang_verdict_of_change(&w->gang, runs);
     if (!finish_over(w) && bundles_wait(w))
         return;
     switch (verdict) {
@@ -219,7 +221,7 @@ static void whole(struct work *w)
         return;
     }
     work_bound(w);
-    if (!gang_show_stuck(&w->gang))
+    if (!gang_whole_stuck(&w->gang))
         show(w);
     gang_settle(&w->gang);
 }

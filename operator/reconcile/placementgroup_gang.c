@@ -7,6 +7,7 @@
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/gang_manifest.h"
+#include "operator/reconcile/gang_verdict.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
@@ -298,7 +299,7 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
         .pods = &d->pods.gang,
     };
     d->gang.n_trials = placementgroup_gang_trials(d, &d->gang.trials);
-    d->gang.refused = gang_refused_lately(&d->gang);
+    d->gang.refused = gang_verdict_refused_lately(&d->gang);
     conditions_init(&d->gang.conditions, types, plg->obj.meta.generation, s->conditions, s->n_conditions);
     conditions_alive(&d->gang.conditions);
 }
