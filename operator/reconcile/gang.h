@@ -11,9 +11,9 @@
 #include "operator/reconcile/gang_pods.h"
 #include "operator/reconcile/view.h"
 
-struct gang_trial { // a pod that the API server checks in a dry run
-    uint64_t hash;  // covers everything that the verdict depends on
-    int32_t bundle; // the pod has this bundle
+struct gang_dry_run { // a pod that the API server checks in a dry run
+    uint64_t hash;    // covers everything that the verdict depends on
+    int32_t bundle;   // the pod has this bundle
 };
 
 struct gang_decision {
@@ -40,17 +40,17 @@ struct gang_decision {
     int64_t pause_ms;    // until the next attempt; 0 = none
     const char *pause_text;
     const char *gone_text; // the message while old pods have to go first
-    struct gang_trial *trials;
-    size_t n_trials; // 0: the gang does not create its pods
+    struct gang_dry_run *dry_runs;
+    size_t n_dry_runs; // 0: the gang does not create its pods
     struct gang_pods *pods;
 };
 
 struct gang_owner {
     // The status with these conditions, which are in the arena. ctx is the decision.
     void (*draft)(void *ctx, struct condition *items, size_t n, struct status_draft *ret);
-    // The pod of this trial, with this name. If this or a function below returns false, Accepted says why there can be
-    // no pods.
-    bool (*trial)(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body);
+    // The pod for this dry run, with this name. If this function or one below returns false, Accepted says why there
+    // can be no pods.
+    bool (*dry_run)(struct gang_decision *g, const struct gang_dry_run *run, const char *name, const char **ret_body);
     // The Service to create, or NULL if none is needed (yet). Called only if there is no Service.
     const char *(*service)(struct gang_decision *g);
     // The requests of each replica or bundle. `beside`: the pods that exist stay where they are.

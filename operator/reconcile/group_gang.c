@@ -141,9 +141,9 @@ static bool render(struct work *w, struct gang_pod *p, const char **ret_json)
     return group_pod_render(w->wg, p, w->a, ret_json, &err) == 0 || gang_invalid(&w->gang, err.msg);
 }
 
-static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
+static bool dry_run(struct gang_decision *g, const struct gang_dry_run *run, const char *name, const char **ret_body)
 {
-    (void)t;
+    (void)run;
     struct gang_pod pod = {.name = name};
     return render(work_of(g), &pod, ret_body);
 }
@@ -220,12 +220,12 @@ static bool refused_now(const struct work *w)
 
 void group_gang_init(struct work *w)
 {
-    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back};
+    static const struct gang_owner owner = {draft, dry_run, service, bundles, create, give_back};
     static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY,    COND_SUCCEEDED,
                                         COND_FAILED,   COND_SUSPENDED, COND_GPU_LOST, NULL};
     const struct workergroup *wg = w->wg;
-    struct gang_trial *only = arena_new(w->a, struct gang_trial);
-    *only = (struct gang_trial){.hash = w->spec_hash};
+    struct gang_dry_run *only = arena_new(w->a, struct gang_dry_run);
+    *only = (struct gang_dry_run){.hash = w->spec_hash};
     w->gang = (struct gang_decision){
         .owner = &owner,
         .v = &w->v->gang,
@@ -246,8 +246,8 @@ void group_gang_init(struct work *w)
         .refused = refused_now(w),
         .service_first = true,
         .gone_text = "waits until the pods of an earlier attempt are gone",
-        .trials = only,
-        .n_trials = !w->pods.bundles,
+        .dry_runs = only,
+        .n_dry_runs = !w->pods.bundles,
         .pods = &w->pods.gang,
     };
     conditions_init(&w->gang.conditions, types, wg->obj.meta.generation, wg->status.conditions,

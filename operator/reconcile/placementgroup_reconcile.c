@@ -171,10 +171,10 @@ size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_
     struct arena a = ARENA_INIT;
     struct refusal refusal;
     struct placementgroup_decision d = {.plg = plg, .a = &a};
-    struct gang_trial *trials;
-    size_t n = expand(&d, &refusal) ? placementgroup_gang_trials(&d, &trials) : 0;
+    struct gang_dry_run *dry_runs;
+    size_t n = expand(&d, &refusal) ? placementgroup_gang_dry_runs(&d, &dry_runs) : 0;
     for (size_t i = 0; i < n; i++)
-        ret[i] = trials[i].hash;
+        ret[i] = dry_runs[i].hash;
     arena_done(&a);
     return n;
 }

@@ -87,7 +87,7 @@ def _name_of(thread, what):
 
 def _lasting_threads():
     """Returns the threads that a fork would lose. Some libraries, such as OpenBLAS, end their threads before a fork,
-    and start them again when they need them: a trial fork shows this.
+    and start them again when they need them: a fork shows this.
     """
     if not _threads():
         return set()

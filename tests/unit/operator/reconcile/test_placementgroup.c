@@ -31,8 +31,8 @@ static void quantities_that_mean_the_same_are_the_same(void **state)
     assert_int_not_equal(one, hash_of("{\"bundles\": [{\"resources\": {\"cpu\": \"2\", \"memory\": \"1Gi\"}}]}"));
 }
 
-// If a further shape comes, the first shape is not tried again. The further shape has its own trial.
-static void more_bundles_need_no_new_trial(void **state)
+// If a further shape comes, the first shape is not tried again. The further shape has its own dry run.
+static void more_bundles_need_no_new_dry_run(void **state)
 {
     (void)state;
     assert_int_equal(
@@ -81,7 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantities_that_mean_the_same_are_the_same),
-        cmocka_unit_test(more_bundles_need_no_new_trial),
+        cmocka_unit_test(more_bundles_need_no_new_dry_run),
         cmocka_unit_test(an_object_that_goes_is_left_alone),
         cmocka_unit_test(a_decision_from_an_old_view_is_postponed_and_keeps_its_waits),
         cmocka_unit_test(too_many_bundles_are_refused),
