@@ -24,9 +24,9 @@ struct reconciler_entry {
     struct reconciler *of;
     char *key, *uid; // another object of the same name has another UID and its own observations
     struct observations observations;
-    // The largest number of waiting statuses since this one waits (gang_view.moving); 0 = it does not wait. The wait of
-    // this one must not become shorter because others are written.
-    int32_t crowd;
+    // The largest number of waiting statuses since this one waits (gang_view.waiting_statuses); 0 = it does not wait.
+    // The wait of this one must not become shorter because others are written.
+    int32_t most_waiting;
     int64_t requeue_ms; // of the plan that is being carried out
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the queue gave out the key
@@ -51,10 +51,10 @@ struct reconciler_options { // copied
 struct reconciler {
     struct reconciler_options options;
     struct controller *controller;
-    struct map map; // key -> struct reconciler_entry
-    int32_t moving; // entries whose status waits to be written
-    uint64_t term;  // how often reconciler_stop() was called
-    bool started;   // false: running plans end, and it decides nothing
+    struct map map;           // key -> struct reconciler_entry
+    int32_t waiting_statuses; // entries whose status waits to be written
+    uint64_t term;            // how often reconciler_stop() was called
+    bool started;             // false: running plans end, and it decides nothing
     struct rand rand;
 };
 

@@ -47,10 +47,10 @@ static const struct endpointslice *find(const struct work *w, const char *name)
 }
 
 // Only a part of the slice is out of date. Returns true while the rest may still come, but not for longer than a status
-// waits in a crowd.
+// waits among many.
 static bool rest_may_come(struct work *w, bool first)
 {
-    int64_t patience = MIN(conditions_settle_ms(first, false, w->v->gang.moving), PART_MAX_MS);
+    int64_t patience = MIN(conditions_settle_ms(first, false, w->v->gang.waiting_statuses), PART_MAX_MS);
     int64_t now = w->v->gang.now_ms;
     int64_t left = patience_left(w->v->gang.memory, w->plan, PATIENCE_ADDRESSES, 1, now, patience, now);
     if (left > 0)

@@ -13,7 +13,7 @@ void gang_commit(struct gang_decision *g, bool at_once)
         .ctx = g,
         .resource_version = g->object->meta.resource_version,
         .wanted_ms = g->v->memory->status_wanted_ms,
-        .moving = g->v->moving,
+        .waiting_statuses = g->v->waiting_statuses,
         .now_ms = g->v->now_ms,
     };
     conditions_commit(&g->conditions, &w, at_once, g->a, g->plan);

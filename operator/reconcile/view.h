@@ -65,6 +65,6 @@ struct gang_view {
     const struct gang_memory *memory;
     // The number of objects of this kind whose status waits: the present number, or the highest since this object's
     // status waits. The more there are, the longer each status may wait.
-    int32_t moving;
+    int32_t waiting_statuses;
     int64_t now_ms; // Unix time
 };

@@ -422,7 +422,7 @@ struct group_case *group_case_new(const char *json)
         .gang.pods = c->pod_views,
         .gang.cluster = c->cluster,
         .gang.memory = &c->memory,
-        .gang.moving = get_number(root, "moving"),
+        .gang.waiting_statuses = get_number(root, "waitingStatuses"),
         .running = (size_t)get_number(root, "running"),
         .gang.now_ms = get_time(root, "now"),
         .gang.setup = json_get(root, "noSetup") ? NULL : &group_case_setup,
