@@ -125,7 +125,7 @@ void observations_refused(struct observations *n, int32_t incarnation, const cha
     m->retry_at_ms = later(n, now_ms);
 }
 
-static void shun(struct observations *n, const struct plan *p)
+static void avoid(struct observations *n, const struct plan *p)
 {
     struct gang_memory *m = &n->memory;
     arena_done(&n->contended);
@@ -144,7 +144,7 @@ void observations_planned(struct observations *n, const struct plan *p, int64_t 
     if (p->rolls_back && m->retry_at_ms <= now_ms)
         m->retry_at_ms = later(n, now_ms);
     if (p->rolls_back || p->n_contended)
-        shun(n, p);
+        avoid(n, p);
 }
 
 void observations_bound(struct observations *n)

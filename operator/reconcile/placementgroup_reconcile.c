@@ -201,8 +201,8 @@ void placementgroup_reconcile(const struct placementgroup_view *v, struct arena 
         lost_some(&d);
     else
         gang_create(&d.gang);
-    for (size_t i = 0; i < d.pods.n_shunned; i++) // while the dead pods exist, also after a restart of the operator
-        plan_avoid(ret, d.pods.shunned[i]);
+    for (size_t i = 0; i < d.pods.n_avoided; i++) // while the dead pods exist, also after a restart of the operator
+        plan_avoid(ret, d.pods.avoided[i]);
     if (d.pods.gang.look_again_ms >= 0)
         plan_requeue(ret, d.pods.gang.look_again_ms);
 }

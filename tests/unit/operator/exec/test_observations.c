@@ -211,7 +211,7 @@ static void waits_grow_up_to_a_minute(void **state)
     assert_true(before >= 60 * 1000);
 }
 
-static void a_gang_given_back_shuns_the_nodes_that_did_not_take_it(void **state)
+static void a_gang_given_back_avoids_the_nodes_that_did_not_take_it(void **state)
 {
     (void)state;
     char node[] = "n1";
@@ -297,7 +297,7 @@ int main(void)
         T(of_a_gang_s_refusals_the_first_is_kept),
         T(a_refusal_of_the_next_incarnation_is_news),
         T(waits_grow_up_to_a_minute),
-        T(a_gang_given_back_shuns_the_nodes_that_did_not_take_it),
+        T(a_gang_given_back_avoids_the_nodes_that_did_not_take_it),
         T(giving_back_after_a_refusal_does_not_wait_twice),
         T(a_bound_gang_forgets_the_trouble_but_not_what_it_needs),
         T(a_spec_that_is_forbidden_while_the_one_before_runs_is_tried_ever_more_slowly),
