@@ -10,4 +10,4 @@
 bool preempt_place(struct search *s, const struct cluster *c, enum leave who);
 
 // The cost of the placement, as far as it can be foretold.
-struct toll preempt_toll(const struct search *s);
+struct victims_cost preempt_cost(const struct search *s);

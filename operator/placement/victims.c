@@ -94,11 +94,11 @@ static bool can_stay(const struct occupant *t, const struct resources *requests,
     return true;
 }
 
-struct toll victims_toll(const struct room *r, const struct victims *v, size_t first, const struct resources *requests,
-                         int64_t times)
+struct victims_cost victims_cost(const struct room *r, const struct victims *v, size_t first,
+                                 const struct resources *requests, int64_t times)
 {
     static const struct resources nothing;
-    struct toll toll = {.priority = INT32_MIN};
+    struct victims_cost cost = {.priority = INT32_MIN};
     __int128 slack[RESOURCE_MAX]; // the rest of each requested resource if all victims went
     for (size_t i = 0; i < requests->n; i++) {
         slack[i] = room_left(r, false, &nothing, requests->items[i].id) - (__int128)requests->items[i].milli * times;
@@ -112,8 +112,8 @@ struct toll victims_toll(const struct room *r, const struct victims *v, size_t f
                 slack[i] -= resources_get(&t->requests, requests->items[i].id);
             continue;
         }
-        toll.n++;
-        toll.priority = MAX(toll.priority, victims_priority(v, k));
+        cost.n++;
+        cost.priority = MAX(cost.priority, victims_priority(v, k));
     }
-    return toll;
+    return cost;
 }

@@ -31,11 +31,11 @@ size_t victims_below(const struct victims *v, int32_t priority);
 // The requests of the victims from `first` on, as negative amounts.
 struct resources victims_minus(const struct victims *v, size_t first, struct arena *a);
 
-struct toll {
+struct victims_cost {
     size_t n;         // pods that go
     int32_t priority; // the highest among them; INT32_MIN if none goes
 };
-// The toll for `times` times these requests, beside the pods that have to stay. The victims from `first` on are enough
+// The cost for `times` times these requests, beside the pods that have to stay. The victims from `first` on are enough
 // for it.
-struct toll victims_toll(const struct room *r, const struct victims *v, size_t first, const struct resources *requests,
-                         int64_t times);
+struct victims_cost victims_cost(const struct room *r, const struct victims *v, size_t first,
+                                 const struct resources *requests, int64_t times);
