@@ -232,27 +232,27 @@ static int start(struct template *t, const struct template_source *s, struct err
     return listen_to_it(t, err);
 }
 
-static void end_seed(struct template_seed *seed)
+static void end_preforked(struct template_preforked *preforked)
 {
-    file_close(&seed->birth);
-    file_close(&seed->control);
-    *seed = (struct template_seed){0, -1, -1};
+    file_close(&preforked->start);
+    file_close(&preforked->control);
+    *preforked = (struct template_preforked){0, -1, -1};
 }
 
-// The seed has the agent's environment, and prints to the agent's output.
+// A preforked template has the agent's environment, and prints to the agent's output.
 static int adopt(struct template *t, const struct template_source *s, struct err *err)
 {
-    struct template_seed *seed = t->config.seed;
+    struct template_preforked *preforked = t->config.preforked;
     const struct process_config config = {
         .loop = t->config.loop, .reaper = t->config.reaper, .argv = s->argv, .dir = s->dir, .fn = on_process, .ctx = t};
     t->env = environment_copy((const char *const *)environ, &t->arena);
-    t->process = process_adopt(&config, seed->pid, seed->birth, err);
-    seed->birth = -1;
+    t->process = process_adopt(&config, preforked->pid, preforked->start, err);
+    preforked->start = -1;
     if (t->process) {
-        t->fd = seed->control;
-        seed->control = -1;
+        t->fd = preforked->control;
+        preforked->control = -1;
     }
-    end_seed(seed);
+    end_preforked(preforked);
     if (!t->process)
         return err->code;
     t->state = STATE_READY;
@@ -285,7 +285,7 @@ void template_want(struct template *t, const struct template_source *s)
     arena_done(&t->arena);
     snprintf(t->why, sizeof t->why, "another one has taken its place");
     forget_process(t);
-    if (t->config.seed && t->config.seed->pid && adopt(t, s, &err) == 0)
+    if (t->config.preforked && t->config.preforked->pid && adopt(t, s, &err) == 0)
         return;
     forget_process(t);
     t->env = environment_copy(s->env, &t->arena);
@@ -450,15 +450,16 @@ static bool take_number(const char *name, int *ret)
     return ok;
 }
 
-struct template_seed template_seed_take(void)
+struct template_preforked template_preforked_take(void)
 {
-    struct template_seed seed;
-    bool pid = take_number("CADRE_SEED", &seed.pid), birth = take_number("CADRE_SEED_BIRTH", &seed.birth),
-         control = take_number("CADRE_SEED_CONTROL", &seed.control);
-    if (!pid || !birth || !control || fcntl(seed.birth, F_SETFD, FD_CLOEXEC) != 0 ||
-        fcntl(seed.control, F_SETFD, FD_CLOEXEC) != 0)
-        return (struct template_seed){0, -1, -1};
-    return seed;
+    struct template_preforked preforked;
+    bool has_pid = take_number("CADRE_PREFORKED", &preforked.pid);
+    bool has_start = take_number("CADRE_PREFORKED_START", &preforked.start);
+    bool has_control = take_number("CADRE_PREFORKED_CONTROL", &preforked.control);
+    if (!has_pid || !has_start || !has_control || fcntl(preforked.start, F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(preforked.control, F_SETFD, FD_CLOEXEC) != 0)
+        return (struct template_preforked){0, -1, -1};
+    return preforked;
 }
 
 struct template *template_new(const struct template_config *c)

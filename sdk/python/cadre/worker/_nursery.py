@@ -106,12 +106,12 @@ class _Nursery:
             _template.say(stand_in, f"N{why}")
             control = None
         else:
-            control = self._bear(stand_in, *files)
+            control = self._fork(stand_in, *files)
         for fd in files if not control else ():
             os.close(fd)
         return control
 
-    def _bear(self, stand_in, described, out, err, given):
+    def _fork(self, stand_in, described, out, err, given):
         with open(described, "rb", closefd=False) as f:
             program, home, number, count, *rest = f.read().split(b"\0")[:-1]
         argv, pairs = rest[:int(count)], (line.partition(b"=") for line in rest[int(count):])
@@ -140,20 +140,20 @@ class _Nursery:
 
     def _become(self, program, argv, env, given, number):
         """Becomes the agent. Returns in its template, which this process forks before that."""
-        birth, its_birth = _pair(number + 1)
+        start, its_start = _pair(number + 1)
         control, its_control = _pair(number + 1)
         agent = os.getpid()
         template = os.fork()
         if template == 0:
             self._leave(given)
-            return self._be_template(agent, env, its_birth, its_control, (birth, control))
-        os.close(its_birth)
+            return self._be_template(agent, env, its_start, its_control, (start, control))
+        os.close(its_start)
         os.close(its_control)
         if number >= 0:
             os.dup2(given, number)
             os.set_inheritable(number, True)
-        seed = {b"CADRE_SEED": template, b"CADRE_SEED_BIRTH": birth, b"CADRE_SEED_CONTROL": control}
-        os.execve(program, argv, {**env, **{name: str(number).encode() for name, number in seed.items()}})
+        preforked = {b"CADRE_PREFORKED": template, b"CADRE_PREFORKED_START": start, b"CADRE_PREFORKED_CONTROL": control}
+        os.execve(program, argv, {**env, **{name: str(number).encode() for name, number in preforked.items()}})
 
     def _leave(self, given):
         """Closes what the nursery has, and its template does not need."""
@@ -165,14 +165,14 @@ class _Nursery:
         for fd in (self.woken, self.waker, given, *((self.life,) if self.life is not None else ())):
             os.close(fd)
 
-    def _be_template(self, agent, env, birth, control, of_agent):
+    def _be_template(self, agent, env, start, control, of_agent):
         os.setsid()
         for fd in of_agent:
             os.close(fd)
-        birth = socket.socket(fileno=birth)
-        if not birth.recv(1):  # the agent watches it from now on
+        start = socket.socket(fileno=start)
+        if not start.recv(1):  # the agent watches it from now on
             os._exit(1)
-        birth.close()
+        start.close()
         _template.follow(agent, signal.SIGKILL)
         for name in self.begun.keys() - env.keys():
             os.environb.pop(name, None)
