@@ -20,7 +20,7 @@ _FILES, _INT = 4, array.array("i").itemsize
 _NOT_RUNNABLE = 126
 
 
-class _Ward:
+class _Agent:
     """An agent, and the socket of the process that stands for it."""
 
     def __init__(self, stand_in, pid):
@@ -33,7 +33,7 @@ class _Nursery:
         self.line = listener.fileno()  # -1: no further agent is admitted
         self.begun = dict(os.environb)
         self.new = {}  # descriptor of the socket -> the socket of a stand-in that has not sent its request yet
-        self.wards = {}  # descriptor of the socket -> _Ward
+        self.agents = {}  # descriptor of the socket -> _Agent
         self.poll = select.poll()
         self.woken, self.waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -49,7 +49,7 @@ class _Nursery:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for fd in (self.line, self.life, self.woken):
             self.poll.register(fd, select.POLLIN)
-        while self.life is not None or self.wards:
+        while self.life is not None or self.agents:
             for fd, _ in self.poll.poll():
                 if fd == self.line:
                     self._meet()
@@ -61,8 +61,8 @@ class _Nursery:
                     self._retire()
                 elif fd == self.woken:
                     os.read(self.woken, 4096)
-                elif fd in self.wards:
-                    self._pass_on(self.wards[fd])
+                elif fd in self.agents:
+                    self._pass_on(self.agents[fd])
             self._reap()
         os._exit(0)
 
@@ -123,8 +123,8 @@ class _Nursery:
             _template.say(stand_in, f"N{e}")
             return None
         if pid:
-            ward = _Ward(stand_in, pid)
-            self.wards[stand_in.fileno()] = ward
+            agent = _Agent(stand_in, pid)
+            self.agents[stand_in.fileno()] = agent
             self.poll.register(stand_in, select.POLLIN)
             _template.say(stand_in, "P")
             return None
@@ -159,7 +159,7 @@ class _Nursery:
         """Closes what the nursery has, and its template does not need."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for stand_in in (*self.new.values(), *(ward.stand_in for ward in self.wards.values())):
+        for stand_in in (*self.new.values(), *(agent.stand_in for agent in self.agents.values())):
             stand_in.close()
         self.listener.close()
         for fd in (self.woken, self.waker, given, *((self.life,) if self.life is not None else ())):
@@ -183,28 +183,28 @@ class _Nursery:
         control.set_inheritable(False)
         return control
 
-    def _pass_on(self, ward):
+    def _pass_on(self, agent):
         """Passes a signal to the agent. If its stand-in has died, it ends the agent."""
         try:
-            number = ward.stand_in.recv(16)
+            number = agent.stand_in.recv(16)
         except OSError:
             number = b""
         if not number:
-            self.poll.unregister(ward.stand_in)
-        os.kill(ward.pid, int(number or signal.SIGTERM))  # it is a child, and has not been reaped
+            self.poll.unregister(agent.stand_in)
+        os.kill(agent.pid, int(number or signal.SIGTERM))  # it is a child, and has not been reaped
 
     def _reap(self):
-        for fd, ward in list(self.wards.items()):
-            pid, status = os.waitpid(ward.pid, os.WNOHANG)
+        for fd, agent in list(self.agents.items()):
+            pid, status = os.waitpid(agent.pid, os.WNOHANG)
             if pid:
                 code = os.waitstatus_to_exitcode(status)
-                _template.say(ward.stand_in, f"X{code}" if code >= 0 else f"K{-code}")
-                del self.wards[fd]
+                _template.say(agent.stand_in, f"X{code}" if code >= 0 else f"K{-code}")
+                del self.agents[fd]
                 try:
                     self.poll.unregister(fd)
                 except KeyError:
                     pass
-                ward.stand_in.close()
+                agent.stand_in.close()
 
 
 def _remove(path):
