@@ -175,8 +175,8 @@ void cow_args_end(struct cow_args *s)
         free(s);
 }
 
-// Does what cow_args_settle() has not done yet. What the program let go is skipped: nobody needs it, and it
-// may be clean already.
+// Does what cow_args_settle() has not done yet. What the program let go is skipped: nobody needs it, and it may be
+// clean already.
 static void own_all(void)
 {
     LIST_FOREACH(l, &mapped.all) {
