@@ -5,7 +5,7 @@
 #include "common/base/str.h"
 #include "operator/api/endpointslice.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
+#include "operator/reconcile/wait.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -50,13 +50,13 @@ static const struct endpointslice *find(const struct group_decision *d, const ch
 // waits among many.
 static bool rest_may_come(struct group_decision *d, bool first)
 {
-    int64_t patience = MIN(conditions_settle_ms(first, false, d->v->gang.waiting_statuses), PART_MAX_MS);
+    int64_t limit = MIN(conditions_settle_ms(first, false, d->v->gang.waiting_statuses), PART_MAX_MS);
     int64_t now = d->v->gang.now_ms;
-    int64_t left = patience_left(d->v->gang.memory, d->plan, PATIENCE_ADDRESSES, 1, now, patience, now);
+    int64_t left = wait_left(d->v->gang.memory, d->plan, WAIT_ADDRESSES, 1, now, limit, now);
     if (left > 0)
         plan_requeue(d->plan, left);
     else
-        d->plan->waits[PATIENCE_ADDRESSES] = (struct patience){0}; // the next change waits anew
+        d->plan->waits[WAIT_ADDRESSES] = (struct wait){0}; // the next change waits anew
     return left > 0;
 }
 

@@ -3,8 +3,8 @@
 
 #include "common/base/str.h"
 #include "operator/reconcile/commands.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 #include <string.h>
 
@@ -65,8 +65,8 @@ void attempt_begin_in_place(struct group_decision *d, const char *message)
 int64_t attempt_pause_ms(const struct group_decision *d, uint64_t seed)
 {
     const struct workergroup_spec *s = &d->wg->spec;
-    return patience_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000,
-                               d->progress.restarts_in_a_row, seed);
+    return wait_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000,
+                           d->progress.restarts_in_a_row, seed);
 }
 
 static uint64_t jitter_seed(const struct group_decision *d)
@@ -83,8 +83,8 @@ int64_t attempt_pause_left_ms(struct group_decision *d, int64_t *ret_all)
     int64_t all = attempt_pause_ms(d, jitter_seed(d));
     if (ret_all)
         *ret_all = all;
-    return patience_left(d->v->gang.memory, d->plan, PATIENCE_PAUSE, o->last_failure.time_ms,
-                         group_decision_at_latest_ms(o->last_failure.time_ms), all, d->v->gang.now_ms);
+    return wait_left(d->v->gang.memory, d->plan, WAIT_PAUSE, o->last_failure.time_ms,
+                     group_decision_at_latest_ms(o->last_failure.time_ms), all, d->v->gang.now_ms);
 }
 
 const char *attempt_pause_text(struct group_decision *d)

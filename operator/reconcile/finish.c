@@ -4,8 +4,8 @@
 #include "common/base/mem.h"
 #include "operator/reconcile/commands.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 #include <inttypes.h>
 
@@ -88,12 +88,11 @@ static int64_t alive_since_ms(const struct group_decision *d)
 
 bool finish_out_of_time(struct group_decision *d)
 {
-    int64_t patience = d->wg->spec.active_deadline_s * 1000, since = group_decision_at_latest_ms(alive_since_ms(d));
-    if (patience < 0)
+    int64_t limit = d->wg->spec.active_deadline_s * 1000, since = group_decision_at_latest_ms(alive_since_ms(d));
+    if (limit < 0)
         return false;
     int64_t left =
-        since ? patience_left(d->v->gang.memory, d->plan, PATIENCE_DEADLINE, since, since, patience, d->v->gang.now_ms)
-              : patience;
+        since ? wait_left(d->v->gang.memory, d->plan, WAIT_DEADLINE, since, since, limit, d->v->gang.now_ms) : limit;
     if (left > 0)
         plan_requeue(d->plan, left);
     return left <= 0;
@@ -128,8 +127,8 @@ static bool expired(struct group_decision *d)
     int64_t ttl = d->wg->spec.ttl_s * 1000, ended = end_of(d)->changed_ms;
     if (ttl < 0)
         return false;
-    int64_t left = ttl ? patience_left(d->v->gang.memory, d->plan, PATIENCE_TTL, ended,
-                                       group_decision_at_latest_ms(ended), ttl, d->v->gang.now_ms)
+    int64_t left = ttl ? wait_left(d->v->gang.memory, d->plan, WAIT_TTL, ended, group_decision_at_latest_ms(ended), ttl,
+                                   d->v->gang.now_ms)
                        : 0;
     if (left > 0) {
         plan_requeue(d->plan, left);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/gang.h"
 
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 enum { STALE_CACHE_MS = 1000 };
 
@@ -34,8 +34,8 @@ void gang_wait(struct gang_decision *g, const char *reason, const char *message)
 
 void gang_postpone(struct gang_decision *g)
 {
-    patience_keep(g->v->memory, g->plan);
-    g->plan->waits[PATIENCE_STATUS] = g->pods->status;
+    wait_keep(g->v->memory, g->plan);
+    g->plan->waits[WAIT_STATUS] = g->pods->status;
     plan_requeue(g->plan, STALE_CACHE_MS);
 }
 

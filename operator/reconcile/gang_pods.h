@@ -18,8 +18,8 @@ struct gang_pods { // the state of the gang
     bool own_failure;     // one of them has failed by itself, and is not being deleted yet
     bool older;           // some live pods belong to an earlier incarnation, and stay
     bool from_the_future; // a young pod of a later incarnation exists: our view of the status is old, so do nothing yet
-    struct patience status;          // the wait for that status
-    int64_t newest_ms;               // creation of the youngest live pod: all of them exist since then
+    struct wait status;   // the wait for that status
+    int64_t newest_ms;    // creation of the youngest live pod: all of them exist since then
     const struct pod *unschedulable; // the first pod that kube-scheduler could not bind
     const struct pod *stuck; // the first pod that waits for something that will not come by itself, such as an image
     const struct container_status *stuck_container;

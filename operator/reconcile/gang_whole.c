@@ -3,8 +3,8 @@
 
 #include "common/base/str.h"
 #include "operator/reconcile/gang_service.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 // kube-scheduler would wait for this node for ever.
 static const struct pod *pinned_astray(const struct gang_decision *g)
@@ -31,8 +31,8 @@ static void wait_until_bound(struct gang_decision *g)
     const struct gang_pods *pods = g->pods;
     const struct pod *p = pods->unschedulable, *astray = pinned_astray(g);
     const char *given_back = pods->older ? "the new ones are" : "all are";
-    int64_t left = patience_left(g->v->memory, g->plan, PATIENCE_BIND, 1, pods->newest_ms, (int64_t)g->timeout_s * 1000,
-                                 g->v->now_ms);
+    int64_t left =
+        wait_left(g->v->memory, g->plan, WAIT_BIND, 1, pods->newest_ms, (int64_t)g->timeout_s * 1000, g->v->now_ms);
     const char *why =
         p && p->unschedulable_message ? arena_printf(g->a, "; %s: %s", p->obj.meta.name, p->unschedulable_message) : "";
     if (astray) {

@@ -43,7 +43,7 @@ void group_decision_look_back(struct group_decision *d)
     d->gang.node_lost_s = d->wg->spec.node_lost_s;
     group_pods_take(d->v, strtoull(was->pods ? was->pods : "", NULL, 16), d->a, &d->pods);
     d->gang.borrowed = d->pods.bundles;
-    d->plan->waits[PATIENCE_KILLED] = d->pods.killed;
+    d->plan->waits[WAIT_KILLED] = d->pods.killed;
 }
 
 // All pods existed once, so agents know the address of rank 0 and processes may have run. The status may not say so

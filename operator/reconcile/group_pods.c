@@ -4,8 +4,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 #include <inttypes.h>
 
@@ -60,7 +60,7 @@ static int64_t await_reason(struct group_pods *c, const struct group_view *v)
     }
     if (!first_ms)
         return 0;
-    return patience_of(v->gang.memory, PATIENCE_KILLED, first_ms, first_ms, KILLED_MS, v->gang.now_ms, &c->killed);
+    return wait_of(v->gang.memory, WAIT_KILLED, first_ms, first_ms, KILLED_MS, v->gang.now_ms, &c->killed);
 }
 
 // One of several containers has failed, but the others keep the pod running, so nobody else would notice.

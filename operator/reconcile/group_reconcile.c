@@ -321,7 +321,7 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
     d.revision.pods = group_hash_text(d.spec_hash, a);
     d.revision.worker = group_hash_text(group_worker_hash(v->wg), a);
     group_pods_take(v, d.spec_hash, a, &d.pods);
-    ret->waits[PATIENCE_KILLED] = d.pods.killed;
+    ret->waits[WAIT_KILLED] = d.pods.killed;
     if (d.pods.bundles)
         ok = take_bundles(&d, ok, &refusal);
     begin(&d);

@@ -39,7 +39,7 @@ struct gang_memory {
     int64_t status_wanted_ms;
     // The time of this process's previous decision, and what that decision waited for. 0 = there was none.
     int64_t looked_ms;
-    struct patience waits[PATIENCE_KINDS];
+    struct wait waits[WAIT_KINDS];
 };
 
 // The settings of pods with an agent. Keys and addresses come from outside. They are there when the operator starts, or

@@ -185,7 +185,7 @@ static void take_memory(struct group_case *c, const struct json *in)
     m->status_wanted_ms = get_time(in, "statusWantedAt");
     m->master = json_str(json_get(in, "master"), &c->arena);
     int64_t wanted = get_time(in, "addressesWantedAt");
-    m->waits[PATIENCE_ADDRESSES] = (struct patience){wanted != 0, wanted};
+    m->waits[WAIT_ADDRESSES] = (struct wait){wanted != 0, wanted};
     const char **names = arena_array(&c->arena, json_count(contended), sizeof *names);
     JSON_FOREACH(item, contended)
         names[m->n_contended++] = json_str(item, &c->arena);

@@ -59,12 +59,12 @@ static void a_decision_from_an_old_view_is_postponed_and_keeps_its_waits(void **
                        "\"pods\": [{\"like\": "
                        "\"bundle-pod 0 n1 0-3\", \"metadata\": {\"name\": \"pool-plg-0-1\", \"creationTimestamp\": "
                        "\"2026-01-01T00:00:55Z\", \"labels\": {\"cadre.dev/incarnation\": \"1\"}}}]}");
-    c->memory.waits[PATIENCE_BIND] = (struct patience){.token = 1, .since_ms = 5};
+    c->memory.waits[WAIT_BIND] = (struct wait){.token = 1, .since_ms = 5};
     const struct plan *p = group_case_decide(c);
     assert_int_equal(p->n, 0);
     assert_int_equal(p->requeue_ms, 1000);
-    assert_int_equal(p->waits[PATIENCE_BIND].since_ms, 5);
-    assert_true(p->waits[PATIENCE_STATUS].token);
+    assert_int_equal(p->waits[WAIT_BIND].since_ms, 5);
+    assert_true(p->waits[WAIT_STATUS].token);
     group_case_free(c);
 }
 

@@ -6,15 +6,15 @@
 
 #include "operator/reconcile/group_view.h"
 
-// Returns the rest of patience_ms, and notes the wait in the plan. The rest is never more than patience_ms. A decision
+// Returns the rest of limit_ms, and notes the wait in the plan. The rest is never more than limit_ms. A decision
 // that does not call this ends the wait. `token` is not 0. It stays the same during one wait.
-int64_t patience_left(const struct gang_memory *m, struct plan *p, enum patience_kind kind, int64_t token,
-                      int64_t began_ms, int64_t patience_ms, int64_t now_ms);
+int64_t wait_left(const struct gang_memory *m, struct plan *p, enum wait_kind kind, int64_t token, int64_t began_ms,
+                  int64_t limit_ms, int64_t now_ms);
 // The same, but notes the wait in *ret.
-int64_t patience_of(const struct gang_memory *m, enum patience_kind kind, int64_t token, int64_t began_ms,
-                    int64_t patience_ms, int64_t now_ms, struct patience *ret);
+int64_t wait_of(const struct gang_memory *m, enum wait_kind kind, int64_t token, int64_t began_ms, int64_t limit_ms,
+                int64_t now_ms, struct wait *ret);
 // The decision is postponed: it waits for everything that the previous decision waited for.
-void patience_keep(const struct gang_memory *m, struct plan *p);
+void wait_keep(const struct gang_memory *m, struct plan *p);
 
 // The pause before try n (n = 1, 2, ...): initial * 2^(n-1), at most max, plus up to a tenth of jitter drawn from seed.
-int64_t patience_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed);
+int64_t wait_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed);
