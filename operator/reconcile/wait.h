@@ -6,8 +6,8 @@
 
 #include "operator/reconcile/group_view.h"
 
-// Returns the rest of limit_ms, and notes the wait in the plan. The rest is never more than limit_ms. A decision
-// that does not call this ends the wait. `token` is not 0. It stays the same during one wait.
+// Returns the rest of limit_ms, and notes the wait in the plan. The rest is never more than limit_ms. A decision that
+// does not call this ends the wait. `token` is not 0. It stays the same during one wait.
 int64_t wait_left(const struct gang_memory *m, struct plan *p, enum wait_kind kind, int64_t token, int64_t began_ms,
                   int64_t limit_ms, int64_t now_ms);
 // The same, but notes the wait in *ret.
