@@ -239,7 +239,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
                      .clock = options->clock},
         .waiting = waiting_gangs_new(loop, c->cluster),
         .time = {.clock = options->clock, .cluster = c->cluster, .agents = options->agents},
-        .territory = options->territory,
+        .excluded = options->excluded,
     };
     reconciler_init(&c->reconciler, loop,
                     &(struct reconciler_options){.kind = KIND_WORKERGROUP,

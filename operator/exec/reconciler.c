@@ -228,7 +228,8 @@ static void decide(struct reconciler *r, const char *key)
     struct controller_shared *s = x->shared;
     struct arena a = ARENA_INIT;
     const char *slash = strchr(key, '/'), *ns = arena_strndup(&a, key, (size_t)(slash - key));
-    const struct object *o = territory_left(s->territory, ns) ? NULL : store_get(reconciler_objects(r), ns, slash + 1);
+    const struct object *o =
+        excluded_namespaces_has(s->excluded, ns) ? NULL : store_get(reconciler_objects(r), ns, slash + 1);
     if (!o) {
         arena_done(&a);
         forget(r, key);

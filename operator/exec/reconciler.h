@@ -10,14 +10,15 @@
 #include "operator/exec/observations.h"
 #include "operator/exec/waiting_gangs.h"
 #include "operator/runtime/controller.h"
-#include "operator/runtime/territory.h"
+#include "operator/runtime/excluded_namespaces.h"
 
 struct controller_shared { // borrowed; the controllers of both kinds use it
     struct executor executor;
     struct waiting_gangs *waiting; // gangs that wait for room
     struct decision_time time;
-    const struct territory *territory; // the namespaces where this installation decides nothing; NULL = there are none
-    const struct agent_setup *setup;   // the settings of pods with an agent; NULL until they are known
+    // The namespaces where this installation decides nothing; NULL = there are none
+    const struct excluded_namespaces *excluded;
+    const struct agent_setup *setup; // the settings of pods with an agent; NULL until they are known
 };
 
 struct reconciler_entry {

@@ -172,7 +172,7 @@ static void another_object_of_the_name_has_not_waited(void **state)
     assert_int_equal(waiting_statuses_seen_by(0), 0);
 }
 
-static void on_territory(void *ctx, const char *ns, const char *pod)
+static void on_excluded(void *ctx, const char *ns, const char *pod)
 {
     (void)ctx, (void)ns, (void)pod;
 }
@@ -232,8 +232,8 @@ static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void *
 static void nothing_is_noted_where_another_installation_decides(void **state)
 {
     (void)state;
-    struct territory *territory = territory_new(t.loop, t.stores[KIND_POD], 1, on_territory, NULL);
-    t.shared.territory = territory;
+    struct excluded_namespaces *excluded = excluded_namespaces_new(t.loop, t.stores[KIND_POD], 1, on_excluded, NULL);
+    t.shared.excluded = excluded;
     stub_answer(in_execution(), 200, "{}");
     store_put_json(t.stores[KIND_POD],
                    "{\"metadata\":{\"name\":\"op\",\"namespace\":\"ml\",\"uid\":\"u\",\"resourceVersion\":\"1\","
@@ -244,7 +244,7 @@ static void nothing_is_noted_where_another_installation_decides(void **state)
         loop_run_once(t.loop, 1000);
     assert_int_equal(t.decisions, 1);
     assert_true(controller_idle(t.all.controller));
-    territory_free(territory);
+    excluded_namespaces_free(excluded);
 }
 
 int main(void)
