@@ -52,7 +52,7 @@ void planner_place(const struct cluster *c, const struct gang *g, struct arena *
     search_init(&s, c, g, &scratch);
     if (place_with_care(&s))
         placed(&s, (struct victims_cost){0}, a, ret);
-    else if (preempt_place(&s, c, LEAVE_LOWER))
+    else if (preempt_place(&s, c, VICTIMS_LOWER))
         placed(&s, preempt_cost(&s), a, ret);
     else
         refused(&s, c, a, ret);
@@ -61,7 +61,7 @@ void planner_place(const struct cluster *c, const struct gang *g, struct arena *
 
 bool planner_target(const struct cluster *c, const struct gang *g, struct arena *a, const char ***ret_nodes)
 {
-    static const enum leave tries[] = {LEAVE_GANGS, LEAVE_ALL};
+    static const enum victims_who tries[] = {VICTIMS_GANGS, VICTIMS_ALL};
     bool found = false;
     for (size_t i = 0; i < ARRAY_LEN(tries) && !found; i++) {
         struct arena scratch = ARENA_INIT;

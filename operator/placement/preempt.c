@@ -28,7 +28,7 @@ static bool admits_any(const struct search *s, const struct site *site)
     return false;
 }
 
-static void collect(struct preemption *p, enum leave who)
+static void collect(struct preemption *p, enum victims_who who)
 {
     struct search *s = p->s;
     p->items = arena_array(s->arena, s->n_sites, sizeof(struct opening *));
@@ -232,19 +232,19 @@ static bool open_least(struct preemption *p, const int32_t *levels, size_t n_lev
     return place_all(s);
 }
 
-bool preempt_place(struct search *s, const struct cluster *c, enum leave who)
+bool preempt_place(struct search *s, const struct cluster *c, enum victims_who who)
 {
     struct preemption p = {.s = s};
     unsigned cares[CARES_MAX];
     int32_t *levels;
     if (!s->n_shapes ||
-        (who == LEAVE_LOWER && (!pod_of_gang(s)->preempts || cluster_lowest_priority(c) >= pod_of_gang(s)->priority)))
+        (who == VICTIMS_LOWER && (!pod_of_gang(s)->preempts || cluster_lowest_priority(c) >= pod_of_gang(s)->priority)))
         return false;
     collect(&p, who);
     if (!p.n)
         return false;
     size_t n_levels = levels_of(&p, &levels), n_cares = place_cares(s, cares);
-    if (who != LEAVE_LOWER) { // priorities do not matter
+    if (who != VICTIMS_LOWER) { // priorities do not matter
         levels[0] = INT32_MAX;
         n_levels = 1;
     }

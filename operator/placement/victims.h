@@ -7,10 +7,10 @@
 #include "operator/placement/placement.h"
 #include "operator/placement/room.h"
 
-enum leave {
-    LEAVE_LOWER, // pods of lower priority: kube-scheduler evicts them
-    LEAVE_GANGS, // pods of other gangs, which end some day
-    LEAVE_ALL,   // all pods except the gang's own
+enum victims_who {
+    VICTIMS_LOWER, // pods of lower priority: kube-scheduler evicts them
+    VICTIMS_GANGS, // pods of other gangs, which end some day
+    VICTIMS_ALL,   // all pods except the gang's own
 };
 
 struct victims {
@@ -21,7 +21,7 @@ struct victims {
 // The victims for `gang`, whose pods have this `priority`. If pods of the gang itself are among the pods of lower
 // priority, the node has no victims, because kube-scheduler could evict them first. Pods of another namespace are never
 // the gang's own, even if they name its owner.
-void victims_of(const struct room *r, enum leave who, int32_t priority, const struct gang *gang, struct arena *a,
+void victims_of(const struct room *r, enum victims_who who, int32_t priority, const struct gang *gang, struct arena *a,
                 struct victims *ret);
 
 int32_t victims_priority(const struct victims *v, size_t i);
