@@ -342,11 +342,11 @@ static struct agent_facts read_facts(struct group_case *c, const struct json *in
     };
 }
 
-static const struct agent_witness *read_witnesses(struct group_case *c, const struct json *list, size_t *ret_n)
+static const struct connected_peer *read_connected_peers(struct group_case *c, const struct json *list, size_t *ret_n)
 {
-    struct agent_witness *all = arena_array(&c->arena, json_count(list), sizeof *all);
+    struct connected_peer *all = arena_array(&c->arena, json_count(list), sizeof *all);
     JSON_FOREACH(item, list)
-        all[(*ret_n)++] = (struct agent_witness){get_time(item, "since"), get_time(item, "heard")};
+        all[(*ret_n)++] = (struct connected_peer){get_time(item, "since"), get_time(item, "heard")};
     return all;
 }
 
@@ -354,15 +354,15 @@ static const struct agent_witness *read_witnesses(struct group_case *c, const st
 static void take_reach(struct group_case *c, const struct json *root)
 {
     const struct json *in = json_get(root, "reach");
-    struct agent_witness *other = arena_new(&c->arena, struct agent_witness);
+    struct connected_peer *other = arena_new(&c->arena, struct connected_peer);
     struct reach *r = &c->view.reach;
-    *other = (struct agent_witness){1, c->view.gang.now_ms};
+    *other = (struct connected_peer){1, c->view.gang.now_ms};
     *r = (struct reach){.listening_ms = 1, .expected = 100, .agents = other, .n_agents = 1};
     if (!in)
         return;
     *r = (struct reach){.listening_ms = get_time(in, "listeningSince"), .expected = (size_t)get_number(in, "expected")};
-    r->agents = read_witnesses(c, json_get(in, "agents"), &r->n_agents);
-    r->replicas = read_witnesses(c, json_get(in, "replicas"), &r->n_replicas);
+    r->agents = read_connected_peers(c, json_get(in, "agents"), &r->n_agents);
+    r->replicas = read_connected_peers(c, json_get(in, "replicas"), &r->n_replicas);
 }
 
 static void take_agents(struct group_case *c, const struct json *root)
