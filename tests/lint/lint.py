@@ -105,6 +105,9 @@ RETIRED = (
     (r"(?i)lobby", ("docs/", "operator/", "sdk/"), "bootstrap group"),
     (r"(?i)sighting|sighter", ("common/", "docs/", "operator/"), "report"),
     (r"(?i)reservation", ("",), "PlacementGroup, or bundles"),
+    (r"(?i)(?<![a-z])(?:births?|crowd|glance|outlet|shun(?:s|ned)?|stretch(?:es)?|territory|tolls?|trials?|wards?)(?![a-z])",
+     ("common/", "operator/", "worker/", "tests/unit/operator/", "tests/unit/worker/"),
+     "the word of the glossary (docs/architecture.md)"),
     (r"(?i)(?<![a-z])stall(?:s|ed)?(?![a-z])",
      ("operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
 )

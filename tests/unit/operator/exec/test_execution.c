@@ -331,7 +331,7 @@ static void a_refusal_is_heard_by_each_for_itself(void **state)
 }
 
 // Any of the two answers may come first.
-static void of_several_trials_of_one_a_refusal_stays(void **state)
+static void of_several_dry_runs_of_one_a_refusal_stays(void **state)
 {
     (void)state;
     plan_dry_run();
@@ -420,7 +420,7 @@ int main(void)
         T(a_slice_of_our_name_that_is_a_stranger_s_is_tried_again),
         T(pods_that_are_alike_are_tried_once),
         T(a_refusal_is_heard_by_each_for_itself),
-        T(of_several_trials_of_one_a_refusal_stays),
+        T(of_several_dry_runs_of_one_a_refusal_stays),
         T(agents_are_told),
         T(agents_are_told_after_the_status_is_written),
         T(an_agent_that_is_not_there_is_no_error),
