@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-void attempt_delete_pods(struct group_decision *d, int stage)
+void attempt_delete_pods(struct group_decision *d)
 {
     if (d->pods.bundles)
-        commands_stop_all(d, stage);
+        commands_stop_all(d);
     d->pods_leave = !d->pods.bundles;
     for (size_t i = 0; i < d->v->gang.n_pods && d->pods_leave; i++)
-        gang_delete_pod(&d->gang, d->v->gang.pods[i], stage);
+        gang_delete_pod(&d->gang, d->v->gang.pods[i], STAGE_SECOND);
 }
 
 // The pods of the next incarnation have other names. They are created when the old ones are gone. The status is written
@@ -22,7 +22,7 @@ void attempt_delete_pods(struct group_decision *d, int stage)
 static void replace_pods(struct group_decision *d, const char *reason, const char *message)
 {
     gang_begin_incarnation(&d->gang, reason, message);
-    attempt_delete_pods(d, STAGE_SECOND);
+    attempt_delete_pods(d);
 }
 
 void attempt_begin(struct group_decision *d, const char *reason, const char *message)
@@ -69,30 +69,27 @@ int64_t attempt_pause_ms(const struct group_decision *d, uint64_t seed)
                            d->progress.restarts_in_a_row, seed);
 }
 
-static uint64_t jitter_seed(const struct group_decision *d)
+// The whole pause before the present attempt.
+static int64_t pause_ms(const struct group_decision *d)
 {
     const char *uid = d->wg->obj.meta.uid;
-    return str_hash(uid, strlen(uid)) + (uint64_t)d->progress.attempt;
+    return attempt_pause_ms(d, str_hash(uid, strlen(uid)) + (uint64_t)d->progress.attempt);
 }
 
-int64_t attempt_pause_left_ms(struct group_decision *d, int64_t *ret_all)
+int64_t attempt_pause_left_ms(struct group_decision *d)
 {
     const struct group_progress *o = &d->progress;
     if (!o->restarts_in_a_row || !o->last_failure.time_ms)
         return 0;
-    int64_t all = attempt_pause_ms(d, jitter_seed(d));
-    if (ret_all)
-        *ret_all = all;
     return wait_left(d->v->gang.memory, d->plan, WAIT_PAUSE, o->last_failure.time_ms,
-                     group_decision_at_latest_ms(o->last_failure.time_ms), all, d->v->gang.now_ms);
+                     group_decision_at_latest_ms(o->last_failure.time_ms), pause_ms(d), d->v->gang.now_ms);
 }
 
 const char *attempt_pause_text(struct group_decision *d)
 {
     const struct group_progress *o = &d->progress;
     const struct group_failure *f = &o->last_failure;
-    int64_t all = 0;
-    attempt_pause_left_ms(d, &all);
     return arena_printf(d->a, "attempt %d begins after a backoff of %.1f s (restart %d, after %s of rank %d)",
-                        o->attempt, (double)all / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR, f->rank);
+                        o->attempt, (double)pause_ms(d) / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR,
+                        f->rank);
 }

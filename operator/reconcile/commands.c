@@ -47,10 +47,10 @@ static void stop_in_pod(struct group_decision *d, size_t at, int stage)
         tell_pod(d, d->v->gang.pods[at], RECORD_STOP, f->attempt, order_stop(d, f->attempt, false), stage);
 }
 
-void commands_stop_all(struct group_decision *d, int stage)
+void commands_stop_all(struct group_decision *d)
 {
     for (size_t i = 0; d->v->agents && i < d->v->gang.n_pods; i++)
-        stop_in_pod(d, i, stage);
+        stop_in_pod(d, i, STAGE_SECOND);
 }
 
 static bool is_stale(const struct group_bundles *p, const struct pod *pod)
@@ -101,12 +101,12 @@ static int64_t end_left_ms(const struct group_decision *d, const struct agent_fa
     return ranks_agent_there(f) ? rest : MIN(left, rest);
 }
 
-void commands_end(struct group_decision *d, int stage)
+void commands_end(struct group_decision *d)
 {
     const struct group_view *v = d->v;
     int32_t attempt = d->progress.attempt;
     if (d->pods.bundles) {
-        commands_stop_all(d, stage);
+        commands_stop_all(d);
         return;
     }
     for (size_t i = 0; i < v->gang.n_pods; i++) {
@@ -119,11 +119,11 @@ void commands_end(struct group_decision *d, int stage)
             continue;
         if (f && f->connected && !p->obj.meta.deleted_ms) {
             if (commands_may_tell(d, index, RECORD_STOP, attempt))
-                commands_tell(d, index, RECORD_STOP, attempt, order_stop(d, attempt, true), stage);
+                commands_tell(d, index, RECORD_STOP, attempt, order_stop(d, attempt, true), STAGE_SECOND);
         } else if (left > 0 && !p->obj.meta.deleted_ms) {
             plan_requeue(d->plan, left); // the pod may be about to end, or the agent to come back
         } else {
-            gang_delete_pod(&d->gang, p, stage);
+            gang_delete_pod(&d->gang, p, STAGE_SECOND);
         }
     }
 }

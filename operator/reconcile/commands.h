@@ -11,6 +11,6 @@ void commands_tell(struct group_decision *d, int32_t index, uint8_t type, int32_
 // Stops all processes of an older attempt.
 void commands_stop_older(struct group_decision *d, int stage);
 // The group has ended. The agents stop their processes and end with them, so that pods and logs stay, but take no room.
-void commands_end(struct group_decision *d, int stage);
+void commands_end(struct group_decision *d);
 // On bundles: stops all processes of the group, whatever their attempt. The pods stay.
-void commands_stop_all(struct group_decision *d, int stage);
+void commands_stop_all(struct group_decision *d);

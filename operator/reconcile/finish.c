@@ -18,7 +18,7 @@ bool finish_over(const struct group_decision *d)
 static void keep_terminal_only(struct group_decision *d)
 {
     if (workergroup_has_agent(d->wg)) {
-        commands_end(d, STAGE_SECOND);
+        commands_end(d);
         return;
     }
     for (size_t i = 0; i < d->v->gang.n_pods; i++)

@@ -268,7 +268,7 @@ void group_gang_create(struct group_decision *d)
         return;
     }
     if (!d->gang.begun)
-        d->gang.pause_ms = attempt_pause_left_ms(d, NULL);
+        d->gang.pause_ms = attempt_pause_left_ms(d);
     if (d->gang.pause_ms > 0)
         d->gang.pause_text = attempt_pause_text(d);
     gang_create(&d->gang);

@@ -86,7 +86,7 @@ static void suspended(struct group_decision *d, const struct refusal *refusal)
     conditions_set(&d->gang.conditions, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
     d->gang.status_first = began || !said;
     gang_wait(&d->gang, REASON_SUSPENDED, "spec.suspend is true");
-    attempt_delete_pods(d, STAGE_SECOND);
+    attempt_delete_pods(d);
 }
 
 // Processes of an earlier spec run, and Ready continues to speak of them.
@@ -123,7 +123,7 @@ static void keep_earlier(struct group_decision *d, const char *reason, const cha
         return;
     }
     if (c->bundles ? !group_decision_was_whole(d) : !c->gang.existing && !c->changed) {
-        attempt_delete_pods(d, STAGE_SECOND);
+        attempt_delete_pods(d);
         conditions_alive(&d->gang.conditions);
         conditions_wait(&d->gang.conditions, reason, message);
     } else if (!conditions_was(&d->gang.conditions, SCHEDULED) || c->mine < d->wg->status.replicas) {
@@ -305,7 +305,7 @@ static void choose(struct group_decision *d, const struct refusal *refusal)
         keep_earlier(d, refusal->reason, refusal->message);
     else
         decide(d);
-    attempt_pause_left_ms(d, NULL); // the pause passes, whatever else the group waits for
+    attempt_pause_left_ms(d); // the pause passes, whatever else the group waits for
 }
 
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)

@@ -201,7 +201,7 @@ static bool keeps_ready(struct group_decision *d)
 // Waits if it is too early for the next attempt.
 static bool backing_off(struct group_decision *d)
 {
-    int64_t left = attempt_pause_left_ms(d, NULL);
+    int64_t left = attempt_pause_left_ms(d);
     if (left <= 0)
         return false;
     const struct condition *old = conditions_old(&d->gang.conditions, READY);
