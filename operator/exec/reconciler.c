@@ -73,6 +73,12 @@ const struct store *reconciler_objects(const struct reconciler *r)
     return r->options.shared->executor.stores[r->options.kind];
 }
 
+const struct service *reconciler_service(const struct reconciler *r, const char *ns, const char *name)
+{
+    const struct object *o = store_get(r->options.shared->executor.stores[KIND_SERVICE], ns, name);
+    return o && !o->meta.deleted_ms ? service_of(o) : NULL;
+}
+
 void reconciler_look(struct reconciler *r)
 {
     store_each(reconciler_objects(r), reconciler_wake_object, r);

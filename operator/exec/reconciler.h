@@ -73,6 +73,8 @@ void reconciler_wake_key(void *ctx, const char *key); // "namespace/name"
 void reconciler_wake_object(void *ctx, const struct object *o);
 void reconciler_look(struct reconciler *r); // wakes all objects
 const struct store *reconciler_objects(const struct reconciler *r);
+// Returns the Service; NULL = there is none, or it is being deleted.
+const struct service *reconciler_service(const struct reconciler *r, const char *ns, const char *name);
 
 // Returns NULL if it has decided nothing about the object in this term.
 const struct reconciler_entry *reconciler_find(const struct reconciler *r, const char *key);
