@@ -40,8 +40,8 @@ const struct workergroup *group_before(const struct workergroup *wg, struct aren
     bool known = r->replicas >= 1 && r->replicas <= BEFORE_REPLICAS_MAX && r->workers_per_replica >= 1 &&
                  r->workers_per_replica <= BEFORE_WORKERS_MAX && !r->n_groups == !s->n_placement_groups;
     int32_t port = port_before(wg);
-    bool same =
-        !port && s->replicas == r->replicas && s->workers_per_replica == r->workers_per_replica && same_placementgroups(s, r);
+    bool same = !port && s->replicas == r->replicas && s->workers_per_replica == r->workers_per_replica &&
+                same_placementgroups(s, r);
     if (!known || same || !up || up->status != CONDITION_TRUE)
         return NULL;
     struct workergroup *before = arena_memdup(a, wg, sizeof *wg);

@@ -2,7 +2,8 @@
 #include "operator/reconcile/gang.h"
 
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/wait.h"
+
+#include <string.h>
 
 enum { STALE_CACHE_MS = 1000 };
 
@@ -34,7 +35,7 @@ void gang_wait(struct gang_decision *g, const char *reason, const char *message)
 
 void gang_postpone(struct gang_decision *g)
 {
-    wait_keep(g->v->memory, g->plan);
+    memcpy(g->plan->waits, g->v->memory->waits, sizeof g->plan->waits);
     g->plan->waits[WAIT_STATUS] = g->pods->status;
     plan_requeue(g->plan, STALE_CACHE_MS);
 }

@@ -35,11 +35,6 @@ bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t n
     return left <= 0;
 }
 
-bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p)
-{
-    return !p->node && p->pin && !cluster_node(cluster, p->pin);
-}
-
 static const char *stuck_reason(const char *waiting)
 {
     static const struct {

@@ -41,8 +41,6 @@ void gang_pods_look_again(struct gang_pods *pods, int64_t ms);
 // lost yet, *ret_ms (if not NULL) is the time until it counts as lost.
 bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
                    int64_t *ret_ms);
-// Returns true if the pod is not bound, and the node that it is pinned to does not exist.
-bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p);
 const char *pod_place(const struct pod *p); // the node where the pod is or will be
 
 // The replicas or bundles on each node, or those that will be there, in the order of their first index. of: their pods

@@ -6,12 +6,14 @@
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/wait.h"
 
-// kube-scheduler would wait for this node for ever.
+// A pod that is pinned to a node that does not exist. kube-scheduler would wait for the node for ever.
 static const struct pod *pinned_astray(const struct gang_decision *g)
 {
-    for (size_t i = 0; i < g->pods->n_live; i++)
-        if (g->pods->live[i] && pod_pinned_astray(g->v->cluster, g->pods->live[i]))
-            return g->pods->live[i];
+    for (size_t i = 0; i < g->pods->n_live; i++) {
+        const struct pod *p = g->pods->live[i];
+        if (p && !p->node && p->pin && !cluster_node(g->v->cluster, p->pin))
+            return p;
+    }
     return NULL;
 }
 

@@ -4,8 +4,6 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 
-#include <string.h>
-
 int64_t wait_of(const struct gang_memory *m, enum wait_kind kind, int64_t token, int64_t began_ms, int64_t limit_ms,
                 int64_t now_ms, struct wait *ret)
 {
@@ -19,11 +17,6 @@ int64_t wait_left(const struct gang_memory *m, struct plan *p, enum wait_kind ki
                   int64_t limit_ms, int64_t now_ms)
 {
     return wait_of(m, kind, token, began_ms, limit_ms, now_ms, &p->waits[kind]);
-}
-
-void wait_keep(const struct gang_memory *m, struct plan *p)
-{
-    memcpy(p->waits, m->waits, sizeof p->waits);
 }
 
 int64_t wait_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed)
