@@ -9,12 +9,12 @@
 #include "operator/exec/preflight.h"
 #include "operator/kube/config.h"
 #include "operator/runtime/election.h"
+#include "operator/runtime/excluded_namespaces.h"
 #include "operator/runtime/handover.h"
 #include "operator/runtime/health.h"
 #include "operator/runtime/outage.h"
 #include "operator/runtime/process.h"
 #include "operator/runtime/reflector.h"
-#include "operator/runtime/territory.h"
 #include "operator/wiring/binding.h"
 #include "operator/wiring/operator_options.h"
 
@@ -58,7 +58,7 @@ struct cadre_operator {
     struct deciding *deciding;
     struct election *election;
     struct outage *outage;
-    struct territory *territory; // NULL = the operator watches one namespace
+    struct excluded_namespaces *excluded; // NULL = the operator watches one namespace
     struct metric *is_leader;
     struct loop_signal *signals[2];
     struct loop_timer *drain_timer, *around_timer;
@@ -98,7 +98,7 @@ static void hurry(struct cadre_operator *o)
 }
 
 // Only a leader writes the Event.
-static void tell_territory(void *ctx, const char *ns, const char *pod)
+static void tell_excluded(void *ctx, const char *ns, const char *pod)
 {
     const struct cadre_operator *o = ctx;
     const char *home = o->options->lease_ns ? o->options->lease_ns : o->config.ns;
@@ -121,7 +121,7 @@ static void on_elected(struct cadre_operator *o)
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     hurry(o);
-    territory_each(o->territory, tell_territory, o);
+    excluded_namespaces_each(o->excluded, tell_excluded, o);
     deciding_start(o->deciding);
     loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
 }
@@ -406,10 +406,10 @@ static int build_binding(struct cadre_operator *o, struct err *err)
     return o->binding ? 0 : err->code;
 }
 
-static void on_territory(void *ctx, const char *ns, const char *pod)
+static void on_excluded(void *ctx, const char *ns, const char *pod)
 {
     struct cadre_operator *o = ctx;
-    tell_territory(o, ns, pod);
+    tell_excluded(o, ns, pod);
     if (o->deciding)
         deciding_look(o->deciding);
 }
@@ -418,14 +418,15 @@ static void build_controllers(struct cadre_operator *o)
 {
     o->recorder = recorder_new(o->loop, o->client, "cadre.dev/operator", o->identity, o->metrics);
     if (!o->options->ns[0])
-        o->territory = territory_new(o->loop, o->stores[KIND_POD], TERRITORY_LINGER_MS, on_territory, o);
+        o->excluded =
+            excluded_namespaces_new(o->loop, o->stores[KIND_POD], EXCLUDED_NAMESPACES_LINGER_MS, on_excluded, o);
     const struct group_controller_options go = {
         .client = o->client,
         .stores = o->stores,
         .agents = o->binding ? binding_agents(o->binding) : NULL,
         .router = o->binding ? binding_router(o->binding) : NULL,
         .reports = o->binding ? binding_reports(o->binding) : NULL,
-        .territory = o->territory,
+        .excluded = o->excluded,
         .recorder = o->recorder,
         .metrics = o->metrics,
         .clock = loop_clock(o->loop),
@@ -479,7 +480,7 @@ static void take_down(struct cadre_operator *o)
     kube_client_free(o->client); // it ends all requests, so it goes before the parts that wait for them
     outage_free(o->outage);
     deciding_free(o->deciding);
-    territory_free(o->territory);
+    excluded_namespaces_free(o->excluded);
     recorder_free(o->recorder);
     health_stop(o->health);
     for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)

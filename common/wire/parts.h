@@ -4,7 +4,7 @@
 
 #include "common/wire/blob.h"
 
-struct record_part { // a stretch of a blob
+struct record_part { // a range of a blob
     struct blob *blob;
     size_t offset, len;
 };
@@ -21,7 +21,7 @@ void parts_add(struct parts *p, struct blob *b, size_t offset, size_t len); // t
 void parts_add_copy(struct parts *p, const void *data, size_t len, struct quota *quota);
 void parts_move(struct parts *p, struct parts *behind); // `behind` is then empty
 void parts_rewind(struct parts *p);
-const char *parts_look(struct parts *p, size_t *ret_len); // the next stretch; NULL = all was read
+const char *parts_look(struct parts *p, size_t *ret_len); // the next segment; NULL = all was read
 void parts_skip(struct parts *p, size_t n);               // at most that much
 // The next n bytes, at most as many as parts_look() has just returned. Bytes in shared memory are copied first, so they
 // do not change after they were looked at. Read all of a part this way, or none of it.

@@ -123,7 +123,7 @@ bool record_writer_take(struct record_writer *w, struct record_header *ret_heade
     return true;
 }
 
-// The destination of a message: all of it goes into `out`, or long stretches go into `gather`, with runs of `out`
+// The destination of a message: all of it goes into `out`, or long segments go into `gather`, with runs of `out`
 // between them.
 struct message_sink {
     char *out;

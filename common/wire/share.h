@@ -10,7 +10,7 @@
 #define SHARE_MIN ((size_t)256 << 10) // shorter parts are sent as they are
 
 enum {
-    SHARE_LENT_MAX = 64 << 10,                                             // stretches that the peer has not given back
+    SHARE_LENT_MAX = 64 << 10,                                             // ranges that the peer has not given back
     SHARE_AREAS_MAX = 4096,                                                // areas of the peer
     SHARE_DESCRIPTOR = 24,                                                 // body of a record with RECORD_SHARED
     SHARE_MEMORY = 16,                                                     // body of a MEMORY

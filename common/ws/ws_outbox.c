@@ -60,7 +60,7 @@ static char *frame_alloc(struct ws_outbox *o, size_t size)
     return o->data + FRAME_HEADER_MAX;
 }
 
-// The header goes before the first stretch of the payload. The room before the payload is for it.
+// The header goes before the first segment of the payload. The room before the payload is for it.
 static void frame_encode(struct ws_outbox *o, const struct ws_chunk *chunk)
 {
     char *payload = o->data + FRAME_HEADER_MAX;
@@ -68,7 +68,7 @@ static void frame_encode(struct ws_outbox *o, const struct ws_chunk *chunk)
     size_t head = frame_header_size(chunk->len, true);
     if (!o->frame.n)
         gather_add(&o->frame, payload, chunk->len, NULL);
-    if (!o->zero_mask) { // then all of the payload is in one stretch
+    if (!o->zero_mask) { // then all of the payload is in one segment
         ws_mask_next(&o->mask, key);
         frame_mask(payload, chunk->len, key, 0);
     }

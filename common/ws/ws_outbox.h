@@ -12,7 +12,7 @@ enum ws_outbox_close { OUTBOX_OPEN, OUTBOX_CLOSE_AFTER_QUEUE, OUTBOX_CLOSE_NEXT,
 struct ws_outbox {
     struct ws_queue queue;
     bool zero_mask; // of every frame
-    bool gathers;   // long stretches are written from their place: neither masked nor encrypted
+    bool gathers;   // long segments are written from their place: neither masked nor encrypted
     bool held;      // frames wait: the handshake is under way
     bool ping_due;
     enum ws_outbox_close close; // OUTBOX_CLOSED: the close frame was made, no frame follows

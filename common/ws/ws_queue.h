@@ -44,5 +44,5 @@ int ws_queue_parts(struct ws_queue *q, bool text, struct parts *parts, struct er
 bool ws_queue_drained(struct ws_queue *q);
 // The payload of the next frame, of at most `size` bytes (4 KiB or more); false = nothing waits.
 bool ws_queue_fill(struct ws_queue *q, char *out, size_t size, struct ws_chunk *ret);
-// The same, but long stretches are not copied into `out`. `g` must be empty, and gets the payload.
+// The same, but long segments are not copied into `out`. `g` must be empty, and gets the payload.
 bool ws_queue_gather(struct ws_queue *q, char *out, size_t size, struct gather *g, struct ws_chunk *ret);

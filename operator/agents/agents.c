@@ -571,14 +571,14 @@ void agents_metrics(const struct agents *a, struct buf *out)
         put_family(a, i, out);
 }
 
-size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max)
+size_t agents_longest_connected(const struct agents *a, struct connected_peer *ret, size_t max)
 {
     size_t n = 0;
     LIST_FOREACH(l, &a->joined) {
         const struct known_pod *p = CONTAINER_OF(l, struct connected_agent, joined)->pod;
         if (n == max)
             break;
-        ret[n++] = (struct agent_witness){p->changed_ms, p->heard_ms};
+        ret[n++] = (struct connected_peer){p->changed_ms, p->heard_ms};
     }
     return n;
 }

@@ -117,4 +117,4 @@ void agents_each(const struct agents *a, void (*fn)(void *ctx, const char *pod_u
 void agents_metrics(const struct agents *a, struct buf *out);
 size_t agents_count(const struct agents *a); // how many are connected
 // Returns the agents that are connected longest, at most `max` of them, and their number.
-size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max);
+size_t agents_longest_connected(const struct agents *a, struct connected_peer *ret, size_t max);

@@ -23,7 +23,7 @@ struct agent_process {
 };
 
 // A connected peer: since when it is connected, and when this replica heard of it last (Unix times).
-struct agent_witness {
+struct connected_peer {
     int64_t since_ms, heard_ms;
 };
 

@@ -338,7 +338,7 @@ void replica_reports_members(const struct replica_reports *s, const char *group_
     }
 }
 
-size_t replica_reports_witnesses(const struct replica_reports *s, struct agent_witness *ret, size_t max)
+size_t replica_reports_connected(const struct replica_reports *s, struct connected_peer *ret, size_t max)
 {
     int64_t to_wall = clock_wall_ms(s->config.clock) - mono_ms(s);
     size_t n = 0;
@@ -346,7 +346,7 @@ size_t replica_reports_witnesses(const struct replica_reports *s, struct agent_w
         const struct reporting_replica *g = CONTAINER_OF(l, struct reporting_replica, link);
         if (n == max)
             break;
-        ret[n++] = (struct agent_witness){g->since_ms + to_wall, g->heard_ms + to_wall};
+        ret[n++] = (struct connected_peer){g->since_ms + to_wall, g->heard_ms + to_wall};
     }
     return n;
 }

@@ -48,4 +48,4 @@ const char *replica_reports_sees_more(const struct replica_reports *s, const str
 // Fills in the attempts of processes that take calls at other replicas, by rank, where `members` is 0.
 void replica_reports_members(const struct replica_reports *s, const char *group_uid, int32_t *members, size_t n);
 // Returns the connected replicas, at most `max` of them, and their number.
-size_t replica_reports_witnesses(const struct replica_reports *s, struct agent_witness *ret, size_t max);
+size_t replica_reports_connected(const struct replica_reports *s, struct connected_peer *ret, size_t max);

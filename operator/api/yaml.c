@@ -20,12 +20,12 @@ static int invalid(struct conversion *c, const yaml_node_t *n, const char *what)
     return err_set(c->err, ERR_INVALID, "line %zu: %s", n->start_mark.line + 1, what);
 }
 
-static bool is_json(const char *text, size_t len, enum json_type type)
+static bool is_number(const char *text, size_t len)
 {
     struct arena a = ARENA_INIT;
     struct json *v;
     struct err ignored = ERR_INIT;
-    bool same = json_parse(text, len, NULL, &a, &v, &ignored) == 0 && v->type == type && v->len == len;
+    bool same = json_parse(text, len, NULL, &a, &v, &ignored) == 0 && v->type == JSON_NUMBER && v->len == len;
     arena_done(&a);
     return same;
 }
@@ -48,7 +48,7 @@ static void put_scalar(struct conversion *c, const yaml_node_t *n)
                 writer_bool(&c->out, NULL, str_eq(s, yes[i]));
                 return;
             }
-        if (is_json(s, n->data.scalar.length, JSON_NUMBER)) {
+        if (is_number(s, n->data.scalar.length)) {
             writer_raw(&c->out, NULL, s, n->data.scalar.length);
             return;
         }

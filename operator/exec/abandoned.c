@@ -15,16 +15,16 @@ struct abandoned {
     struct kube_client *client;
     struct loop_timer *timer;
     struct map by_uid;
-    struct list wards; // the one with the oldest renewal is first
+    struct list renewals; // the oldest is first
     int64_t after_ms;
     int in_flight;
     bool running;
 };
 
-// A WorkerGroup or a PlacementGroup that is deleted when its session ends.
-struct ward {
+// The last renewal of a WorkerGroup or a PlacementGroup that is deleted when its session ends.
+struct renewal {
     struct list link;
-    const struct object *group; // referenced; the version with the last renewal
+    const struct object *group; // referenced; the version with this renewal
     int64_t seen_ms;            // when that version arrived, by the monotonic clock
 };
 
@@ -33,52 +33,52 @@ static const char *renewed(const struct object *group)
     return group->meta.deleted_ms ? NULL : labels_get(&group->meta.annotations, ANNOTATION_SESSION_RENEWED);
 }
 
-static void forget(struct abandoned *a, struct ward *w)
+static void forget(struct abandoned *a, struct renewal *r)
 {
-    map_del(&a->by_uid, w->group->meta.uid);
-    list_remove(&w->link);
-    object_unref(w->group);
-    free(w);
+    map_del(&a->by_uid, r->group->meta.uid);
+    list_remove(&r->link);
+    object_unref(r->group);
+    free(r);
 }
 
 static void look_again(struct abandoned *a)
 {
     enum { LOOKS = 12 }; // within after_ms
-    if (a->running && !list_empty(&a->wards) && !loop_timer_armed(a->timer))
+    if (a->running && !list_empty(&a->renewals) && !loop_timer_armed(a->timer))
         loop_timer_arm(a->timer, a->after_ms / LOOKS);
 }
 
-static void saw(struct abandoned *a, struct ward *w)
+static void saw(struct abandoned *a, struct renewal *r)
 {
-    w->seen_ms = loop_now_ms(a->loop);
-    list_remove(&w->link);
-    list_append(&a->wards, &w->link);
+    r->seen_ms = loop_now_ms(a->loop);
+    list_remove(&r->link);
+    list_append(&a->renewals, &r->link);
     look_again(a);
 }
 
 static void keep(struct abandoned *a, const struct object *group)
 {
-    struct ward *w = map_get(&a->by_uid, group->meta.uid);
-    if (!w) {
-        w = xcalloc(1, sizeof *w);
-        list_init(&w->link);
-        map_set(&a->by_uid, group->meta.uid, w);
-    } else if (str_eq(renewed(w->group), renewed(group))) {
+    struct renewal *r = map_get(&a->by_uid, group->meta.uid);
+    if (!r) {
+        r = xcalloc(1, sizeof *r);
+        list_init(&r->link);
+        map_set(&a->by_uid, group->meta.uid, r);
+    } else if (str_eq(renewed(r->group), renewed(group))) {
         return;
     }
-    object_unref(w->group);
-    w->group = object_ref(group);
-    saw(a, w);
+    object_unref(r->group);
+    r->group = object_ref(group);
+    saw(a, r);
 }
 
 static void on_group(void *ctx, const struct object *old, const struct object *group)
 {
     struct abandoned *a = ctx;
-    struct ward *w = map_get(&a->by_uid, (group ? group : old)->meta.uid);
+    struct renewal *r = map_get(&a->by_uid, (group ? group : old)->meta.uid);
     if (group && renewed(group))
         keep(a, group);
-    else if (w)
-        forget(a, w);
+    else if (r)
+        forget(a, r);
 }
 
 static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
@@ -106,12 +106,12 @@ static void drop(struct abandoned *a, const struct object *group)
 static void look(void *ctx)
 {
     struct abandoned *a = ctx;
-    while (a->running && !list_empty(&a->wards)) {
-        struct ward *w = CONTAINER_OF(a->wards.next, struct ward, link);
-        if (loop_now_ms(a->loop) - w->seen_ms < a->after_ms)
+    while (a->running && !list_empty(&a->renewals)) {
+        struct renewal *r = CONTAINER_OF(a->renewals.next, struct renewal, link);
+        if (loop_now_ms(a->loop) - r->seen_ms < a->after_ms)
             break;
-        drop(a, w->group);
-        saw(a, w); // if the deletion fails, it is tried again after after_ms
+        drop(a, r->group);
+        saw(a, r); // if the deletion fails, it is tried again after after_ms
     }
     look_again(a);
 }
@@ -121,7 +121,7 @@ struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, s
 {
     struct abandoned *a = xcalloc(1, sizeof *a);
     *a = (struct abandoned){.loop = loop, .client = client, .after_ms = after_ms};
-    list_init(&a->wards);
+    list_init(&a->renewals);
     a->timer = loop_timer_new(loop, look, a);
     store_subscribe(stores[KIND_WORKERGROUP], on_group, a);
     store_subscribe(stores[KIND_PLACEMENTGROUP], on_group, a);
@@ -131,8 +131,8 @@ struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, s
 void abandoned_start(struct abandoned *a)
 {
     a->running = true;
-    LIST_FOREACH(l, &a->wards)
-        CONTAINER_OF(l, struct ward, link)->seen_ms = loop_now_ms(a->loop);
+    LIST_FOREACH(l, &a->renewals)
+        CONTAINER_OF(l, struct renewal, link)->seen_ms = loop_now_ms(a->loop);
     look_again(a);
 }
 
@@ -151,8 +151,8 @@ void abandoned_free(struct abandoned *a)
 {
     if (!a)
         return;
-    LIST_FOREACH(l, &a->wards)
-        forget(a, CONTAINER_OF(l, struct ward, link));
+    LIST_FOREACH(l, &a->renewals)
+        forget(a, CONTAINER_OF(l, struct renewal, link));
     map_done(&a->by_uid);
     loop_timer_free(a->timer);
     free(a);

@@ -8,26 +8,20 @@
 
 #include <string.h>
 
-static const struct service *service_of_placementgroup(struct store *const *stores, const struct placementgroup *plg,
-                                                       struct arena *a)
-{
-    const struct object *o = store_get(stores[KIND_SERVICE], plg->obj.meta.ns, bundlepod_gang(plg, a));
-    return o && !o->meta.deleted_ms ? service_of(o) : NULL;
-}
-
-static void find_placementgroups(struct store *const *stores, const struct workergroup *wg, struct arena *a,
+static void find_placementgroups(const struct reconciler *groups, const struct workergroup *wg, struct arena *a,
                                  const struct placementgroup *const **ret, const struct service *const **ret_services)
 {
     size_t n = wg->spec.n_placement_groups;
-    const struct placementgroup **groups = arena_array(a, n, sizeof *groups);
+    const struct store *store = groups->options.shared->executor.stores[KIND_PLACEMENTGROUP];
+    const struct placementgroup **found = arena_array(a, n, sizeof *found);
     const struct service **services = arena_array(a, n, sizeof *services);
     for (size_t i = 0; i < n; i++) {
-        const char *name = wg->spec.placement_groups[i].name;
-        const struct object *o = store_get(stores[KIND_PLACEMENTGROUP], wg->obj.meta.ns, name);
-        groups[i] = o ? placementgroup_of(o) : NULL;
-        services[i] = o ? service_of_placementgroup(stores, groups[i], a) : NULL;
+        const char *ns = wg->obj.meta.ns;
+        const struct object *o = store_get(store, ns, wg->spec.placement_groups[i].name);
+        found[i] = o ? placementgroup_of(o) : NULL;
+        services[i] = o ? reconciler_service(groups, ns, bundlepod_gang(found[i], a)) : NULL;
     }
-    *ret = groups;
+    *ret = found;
     *ret_services = services;
 }
 
@@ -42,7 +36,7 @@ static size_t add_once(const struct placementgroup **to, size_t n, const struct 
 }
 
 // Collects the pods of all PlacementGroups where processes of the group run or will run.
-static void find_pods(struct store *const *stores, struct arena *a, struct group_view *v)
+static void find_pods(const struct store *pods_of_all, struct arena *a, struct group_view *v)
 {
     size_t n_now = v->wg->spec.n_placement_groups, n_before = v->before ? v->before->spec.n_placement_groups : 0;
     const struct placementgroup **all = arena_array(a, n_now + n_before, sizeof *all);
@@ -53,7 +47,7 @@ static void find_pods(struct store *const *stores, struct arena *a, struct group
     for (size_t i = 0; i < n_before; i++)
         n = add_once(all, n, v->placementgroups_before[i]);
     for (size_t i = 0; i < n; i++)
-        total += n_owned[i] = store_by_owner(stores[KIND_POD], &all[i]->obj.meta, a, &owned[i]);
+        total += n_owned[i] = store_by_owner(pods_of_all, &all[i]->obj.meta, a, &owned[i]);
     const struct pod **pods = arena_array(a, total, sizeof *pods);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n_owned[i]; k++)
@@ -113,12 +107,11 @@ static void add_neighbour(void *ctx, const char *key)
 void bundles_view_fill(const struct reconciler *groups, const struct placementgroup_users *users,
                        const struct agents *agents, const struct workergroup *wg, struct arena *a, struct group_view *v)
 {
-    struct store *const *stores = groups->options.shared->executor.stores;
     struct neighbours near = {.groups = groups, .of = wg, .a = a};
-    find_placementgroups(stores, wg, a, &v->placementgroups, &v->placementgroup_services);
+    find_placementgroups(groups, wg, a, &v->placementgroups, &v->placementgroup_services);
     if (v->before)
-        find_placementgroups(stores, v->before, a, &v->placementgroups_before, &v->placementgroup_services_before);
-    find_pods(stores, a, v);
+        find_placementgroups(groups, v->before, a, &v->placementgroups_before, &v->placementgroup_services_before);
+    find_pods(groups->options.shared->executor.stores[KIND_POD], a, v);
     for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
         placementgroup_users_each(users, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
     v->neighbours = near.items;

@@ -24,6 +24,6 @@ void deciding_stop(struct deciding *d);
 void deciding_lose(struct deciding *d);
 // Call this when the API server answers again. It tries failed work again at once.
 void deciding_retry(struct deciding *d);
-// Call this when the territory has changed. It looks at every object again.
+// Call this when the excluded namespaces have changed. It looks at every object again.
 void deciding_look(struct deciding *d);
 bool deciding_idle(const struct deciding *d); // no write is in progress

@@ -15,20 +15,20 @@ struct waiter {
     void *ctx;
 };
 
-struct trial {
+struct dryrun {
     struct list link; // in dryruns.answers, oldest first
     char *key;
     char *json; // NULL = no answer yet
     size_t len;
     int64_t fresh_until_ms;
-    bool forgotten; // dryruns_forget() was called while the trial was in progress
+    bool forgotten; // dryruns_forget() was called while it was in progress
     struct waiter *waiters, **last;
 };
 
 struct dryruns {
     const struct clock *clock;
-    struct map trials;   // key -> struct trial
-    struct list answers; // of struct trial
+    struct map by_key;   // key -> struct dryrun
+    struct list answers; // of struct dryrun
     int n_answers;
 };
 
@@ -37,19 +37,19 @@ static char *key_of(const struct object *owner, uint64_t hash)
     return xasprintf("%s/%s/%016" PRIx64, kind_info(owner->kind)->plural, owner->meta.ns, hash);
 }
 
-static void trial_free(struct trial *t)
+static void dryrun_free(struct dryrun *r)
 {
-    free(t->key);
-    free(t->json);
-    free(t);
+    free(r->key);
+    free(r->json);
+    free(r);
 }
 
-static void drop_answer(struct dryruns *d, struct trial *t)
+static void drop_answer(struct dryruns *d, struct dryrun *r)
 {
-    list_remove(&t->link);
+    list_remove(&r->link);
     d->n_answers--;
-    map_del(&d->trials, t->key);
-    trial_free(t);
+    map_del(&d->by_key, r->key);
+    dryrun_free(r);
 }
 
 struct dryruns *dryruns_new(const struct clock *clock)
@@ -64,9 +64,9 @@ void dryruns_forget(struct dryruns *d)
 {
     void *value;
     while (!list_empty(&d->answers))
-        drop_answer(d, CONTAINER_OF(d->answers.next, struct trial, link));
-    for (size_t i = 0; map_next(&d->trials, &i, NULL, &value);)
-        ((struct trial *)value)->forgotten = true;
+        drop_answer(d, CONTAINER_OF(d->answers.next, struct dryrun, link));
+    for (size_t i = 0; map_next(&d->by_key, &i, NULL, &value);)
+        ((struct dryrun *)value)->forgotten = true;
 }
 
 void dryruns_free(struct dryruns *d)
@@ -75,9 +75,9 @@ void dryruns_free(struct dryruns *d)
     if (!d)
         return;
     dryruns_forget(d);
-    for (size_t i = 0; map_next(&d->trials, &i, NULL, &value);)
-        trial_free(value);
-    map_done(&d->trials);
+    for (size_t i = 0; map_next(&d->by_key, &i, NULL, &value);)
+        dryrun_free(value);
+    map_done(&d->by_key);
     free(d);
 }
 
@@ -85,14 +85,14 @@ static bool answer(struct dryruns *d, const struct object *owner, const struct a
 {
     struct err err = ERR_INIT;
     _cleanup_(free_p) char *key = key_of(owner, a->hash);
-    struct trial *t = map_get(&d->trials, key);
-    if (!t || !t->json)
+    struct dryrun *r = map_get(&d->by_key, key);
+    if (!r || !r->json)
         return false;
-    if (t->fresh_until_ms <= clock_mono_ms(d->clock)) {
-        drop_answer(d, t);
+    if (r->fresh_until_ms <= clock_mono_ms(d->clock)) {
+        drop_answer(d, r);
         return false;
     }
-    return observations_dry_run_passed(n, a, t->json, t->len, &err) == 0;
+    return observations_dry_run_passed(n, a, r->json, r->len, &err) == 0;
 }
 
 bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct observations *n)
@@ -106,32 +106,32 @@ bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct 
 bool dryruns_join(struct dryruns *d, const struct object *owner, uint64_t hash, dryruns_fn fn, void *ctx)
 {
     char *key = key_of(owner, hash);
-    struct trial *t = map_get(&d->trials, key);
-    if (t && t->json) // the caller wants a new trial even if an answer is known
-        drop_answer(d, TAKE_PTR(t));
-    if (!t) {
-        t = xcalloc(1, sizeof *t);
-        t->key = key;
-        t->last = &t->waiters;
-        map_set(&d->trials, key, t);
+    struct dryrun *r = map_get(&d->by_key, key);
+    if (r && r->json) // the caller wants a new dry run even if an answer is known
+        drop_answer(d, TAKE_PTR(r));
+    if (!r) {
+        r = xcalloc(1, sizeof *r);
+        r->key = key;
+        r->last = &r->waiters;
+        map_set(&d->by_key, key, r);
         return false;
     }
     free(key);
     struct waiter *w = xcalloc(1, sizeof *w);
     *w = (struct waiter){.fn = fn, .ctx = ctx};
-    *t->last = w;
-    t->last = &w->next;
+    *r->last = w;
+    r->last = &w->next;
     return true;
 }
 
-static void keep(struct dryruns *d, struct trial *t, const struct kube_response *response)
+static void keep(struct dryruns *d, struct dryrun *r, const struct kube_response *response)
 {
     if (d->n_answers == DRYRUNS_MAX)
-        drop_answer(d, CONTAINER_OF(d->answers.next, struct trial, link));
-    t->json = memcpy(xmalloc(response->len + 1), response->body, response->len);
-    t->len = response->len;
-    t->fresh_until_ms = clock_mono_ms(d->clock) + DRYRUNS_FRESH_MS;
-    list_append(&d->answers, &t->link);
+        drop_answer(d, CONTAINER_OF(d->answers.next, struct dryrun, link));
+    r->json = memcpy(xmalloc(response->len + 1), response->body, response->len);
+    r->len = response->len;
+    r->fresh_until_ms = clock_mono_ms(d->clock) + DRYRUNS_FRESH_MS;
+    list_append(&d->answers, &r->link);
     d->n_answers++;
 }
 
@@ -141,17 +141,17 @@ void dryruns_tell(struct dryruns *d, const struct object *owner, uint64_t hash, 
 {
     static const struct err none = {0};
     _cleanup_(free_p) char *key = key_of(owner, hash);
-    struct trial *t = map_get(&d->trials, key);
-    if (!t || t->json)
-        return; // this trial was made alone, after an equal one was refused
-    struct waiter *next, *waiters = TAKE_PTR(t->waiters);
+    struct dryrun *r = map_get(&d->by_key, key);
+    if (!r || r->json)
+        return; // this dry run was made alone, after an equal one was refused
+    struct waiter *next, *waiters = TAKE_PTR(r->waiters);
     bool verdict = err->code == ERR_INVALID || err->code == ERR_FORBIDDEN;
-    bool usable = response && !t->forgotten;
+    bool usable = response && !r->forgotten;
     if (usable && response->len <= DRYRUNS_ANSWER_MAX) {
-        keep(d, t, response);
+        keep(d, r, response);
     } else {
-        map_del(&d->trials, t->key);
-        trial_free(t);
+        map_del(&d->by_key, r->key);
+        dryrun_free(r);
     }
     for (struct waiter *w = waiters; w; w = next) {
         next = w->next;

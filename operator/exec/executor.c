@@ -91,8 +91,8 @@ static void remember(const struct step *s, enum kind kind, const struct kube_res
     struct store *store = s->e->x.stores[kind];
     struct err ignored = ERR_INIT; // the watch delivers it again, and reports that it cannot be decoded
     const struct object *o;
-    struct glance g;
-    if (glance_read(response->body, response->len, &g) && store_is_past(store, g.version))
+    struct object_peek g;
+    if (object_peek(response->body, response->len, &g) && store_is_past(store, g.version))
         return;
     if (object_decode(kind, response->body, response->len, &o, &ignored) < 0)
         return;

@@ -194,10 +194,9 @@ static void decide(void *ctx, const struct object *o, const struct gang_view *ga
 {
     struct group_controller *c = ctx;
     const struct workergroup *wg = workergroup_of(o);
-    const struct object *service = store_get(c->stores[KIND_SERVICE], o->meta.ns, o->meta.name);
     struct group_view v = {
         .wg = wg, .before = group_before(wg, a), .gang = *gang, .leading_ms = c->shared.time.leading_ms};
-    v.gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL;
+    v.gang.service = reconciler_service(&c->reconciler, o->meta.ns, o->meta.name);
     if (wg->spec.n_placement_groups)
         bundles_view_fill(&c->reconciler, c->users, c->peers.agents, wg, a, &v);
     else
@@ -239,7 +238,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
                      .clock = options->clock},
         .waiting = waiting_gangs_new(loop, c->cluster),
         .time = {.clock = options->clock, .cluster = c->cluster, .agents = options->agents},
-        .territory = options->territory,
+        .excluded = options->excluded,
     };
     reconciler_init(&c->reconciler, loop,
                     &(struct reconciler_options){.kind = KIND_WORKERGROUP,

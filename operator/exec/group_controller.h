@@ -17,8 +17,8 @@ struct group_controller_options {
     struct store *const *stores;
     struct agents *agents; // the controller tells them which pods are gone; NULL: no agent ever connects
     struct router *router; // its members are the worker processes that take calls; NULL: there are none
-    const struct replica_reports *reports; // what other replicas see; NULL: there are none
-    const struct territory *territory;     // namespaces that this controller leaves alone; NULL: there are none
+    const struct replica_reports *reports;      // what other replicas see; NULL: there are none
+    const struct excluded_namespaces *excluded; // namespaces that this controller leaves alone; NULL: there are none
     struct recorder *recorder;
     struct metrics *metrics;
     const struct clock *clock;
@@ -53,7 +53,7 @@ void group_controller_stop(struct group_controller *c);  // begins nothing new
 // Call this when the API server answers again. It tries failed writes again at once, and gives nodes time to report to
 // the API server.
 void group_controller_retry(struct group_controller *c);
-// Call this when the territory has changed. It looks at all groups.
+// Call this when the excluded namespaces have changed. It looks at all groups.
 void group_controller_look(struct group_controller *c);
 bool group_controller_idle(const struct group_controller *c);
 // Call this only when idle, or after the client is freed, which ends all requests. The stores must not change any more.

@@ -4,7 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/pod_constraints.h"
-#include "operator/reconcile/patience.h"
+#include "operator/reconcile/wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ void observations_time(struct observations *n, int64_t wall_ms, int64_t mono_ms)
     move(&m->looked_ms, jump);
     move(&m->retry_at_ms, jump);
     move(&m->status_wanted_ms, jump);
-    for (int i = 0; i < PATIENCE_KINDS; i++)
+    for (int i = 0; i < WAIT_KINDS; i++)
         move(&m->waits[i].since_ms, jump);
     // The time may have been noted while the clock was being set.
     m->retry_at_ms = MIN(m->retry_at_ms, wall_ms + RETRY_MAX_MS + RETRY_MAX_MS / 10);
@@ -109,7 +109,7 @@ void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32
 static int64_t later(struct observations *n, int64_t now_ms)
 {
     n->memory.rollbacks++;
-    return now_ms + patience_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.rollbacks, n->seed);
+    return now_ms + wait_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.rollbacks, n->seed);
 }
 
 void observations_refused(struct observations *n, int32_t incarnation, const char *reason, const char *message,
@@ -125,7 +125,7 @@ void observations_refused(struct observations *n, int32_t incarnation, const cha
     m->retry_at_ms = later(n, now_ms);
 }
 
-static void shun(struct observations *n, const struct plan *p)
+static void avoid(struct observations *n, const struct plan *p)
 {
     struct gang_memory *m = &n->memory;
     arena_done(&n->contended);
@@ -144,7 +144,7 @@ void observations_planned(struct observations *n, const struct plan *p, int64_t 
     if (p->rolls_back && m->retry_at_ms <= now_ms)
         m->retry_at_ms = later(n, now_ms);
     if (p->rolls_back || p->n_contended)
-        shun(n, p);
+        avoid(n, p);
 }
 
 void observations_bound(struct observations *n)

@@ -5,19 +5,19 @@
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 
-enum { WITNESSES = 16 }; // one would be enough, but some connections may be dead without being known as dead
+enum { PEERS_MAX = 16 }; // one would be enough, but some connections may be dead without being known as dead
 
 struct reach peers_reach(const struct peers *p, size_t expected, int64_t listening_ms, struct arena *a)
 {
-    struct agent_witness *agents = arena_array(a, WITNESSES, sizeof *agents);
-    struct agent_witness *replicas = arena_array(a, WITNESSES, sizeof *replicas);
+    struct connected_peer *agents = arena_array(a, PEERS_MAX, sizeof *agents);
+    struct connected_peer *replicas = arena_array(a, PEERS_MAX, sizeof *replicas);
     return (struct reach){
         .listening_ms = listening_ms,
         .expected = expected,
         .agents = agents,
-        .n_agents = p->agents ? agents_witnesses(p->agents, agents, WITNESSES) : 0,
+        .n_agents = p->agents ? agents_longest_connected(p->agents, agents, PEERS_MAX) : 0,
         .replicas = replicas,
-        .n_replicas = p->reports ? replica_reports_witnesses(p->reports, replicas, WITNESSES) : 0,
+        .n_replicas = p->reports ? replica_reports_connected(p->reports, replicas, PEERS_MAX) : 0,
     };
 }
 

@@ -9,7 +9,6 @@
 
 struct placementgroup_controller {
     struct group_controller *groups;
-    struct store *const *stores;
     struct recorder *recorder;
     const struct agents *agents; // NULL = there are none
     struct reconciler reconciler;
@@ -42,8 +41,7 @@ static void decide(void *ctx, const struct object *o, const struct gang_view *ga
                                     .gang = *gang,
                                     .gpu_lost = lost_gpus(c, gang, a),
                                     .used = group_controller_shares(c->groups, m->ns, m->name, NULL)};
-    const struct object *service = store_get(c->stores[KIND_SERVICE], m->ns, bundlepod_gang(v.plg, a));
-    v.gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL;
+    v.gang.service = reconciler_service(&c->reconciler, m->ns, bundlepod_gang(v.plg, a));
     placementgroup_reconcile(&v, a, ret);
 }
 
@@ -62,7 +60,6 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
 {
     struct placementgroup_controller *c = xcalloc(1, sizeof *c);
     c->groups = groups;
-    c->stores = options->stores;
     c->recorder = options->recorder;
     c->agents = options->agents;
     reconciler_init(&c->reconciler, loop,
@@ -73,7 +70,7 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
                                                  .plan = decide,
                                                  .note = note,
                                                  .ctx = c});
-    store_subscribe(c->stores[KIND_PLACEMENTGROUP], on_placementgroup, c);
+    store_subscribe(options->stores[KIND_PLACEMENTGROUP], on_placementgroup, c);
     return c;
 }
 

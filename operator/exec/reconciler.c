@@ -11,18 +11,18 @@
 enum { ROUNDS_MAX = 4 }; // decisions in a row about one object
 
 // Returns how many statuses wait. While the status of this object waits, it returns the largest number since that wait
-// began: the crowd becomes smaller as other statuses are written, and that does not mean that this one will not follow.
-static int32_t crowd_of(const struct reconciler_entry *e)
+// began: the number falls as other statuses are written, and that does not mean that this one will not follow.
+static int32_t waiting_statuses(const struct reconciler_entry *e)
 {
-    return MAX(e->crowd, e->of->moving);
+    return MAX(e->most_waiting, e->of->waiting_statuses);
 }
 
 static void set_status_wanted(struct reconciler_entry *e, int64_t ms)
 {
     int64_t *wanted = &e->observations.memory.status_wanted_ms;
-    e->of->moving += (ms != 0) - (*wanted != 0);
+    e->of->waiting_statuses += (ms != 0) - (*wanted != 0);
     *wanted = ms;
-    e->crowd = ms ? crowd_of(e) : 0;
+    e->most_waiting = ms ? waiting_statuses(e) : 0;
 }
 
 static void entry_forget(struct reconciler_entry *e)
@@ -71,6 +71,12 @@ void reconciler_wake_object(void *ctx, const struct object *o)
 const struct store *reconciler_objects(const struct reconciler *r)
 {
     return r->options.shared->executor.stores[r->options.kind];
+}
+
+const struct service *reconciler_service(const struct reconciler *r, const char *ns, const char *name)
+{
+    const struct object *o = store_get(r->options.shared->executor.stores[KIND_SERVICE], ns, name);
+    return o && !o->meta.deleted_ms ? service_of(o) : NULL;
 }
 
 void reconciler_look(struct reconciler *r)
@@ -219,7 +225,7 @@ static struct gang_view view_of(const struct reconciler_entry *e, const struct o
                               .cluster = s->executor.cluster,
                               .line = waiting_gangs_line(s->waiting),
                               .memory = &e->observations.memory,
-                              .moving = crowd_of(e)};
+                              .waiting_statuses = waiting_statuses(e)};
 }
 
 static void decide(struct reconciler *r, const char *key)
@@ -228,7 +234,8 @@ static void decide(struct reconciler *r, const char *key)
     struct controller_shared *s = x->shared;
     struct arena a = ARENA_INIT;
     const char *slash = strchr(key, '/'), *ns = arena_strndup(&a, key, (size_t)(slash - key));
-    const struct object *o = territory_left(s->territory, ns) ? NULL : store_get(reconciler_objects(r), ns, slash + 1);
+    const struct object *o =
+        excluded_namespaces_has(s->excluded, ns) ? NULL : store_get(reconciler_objects(r), ns, slash + 1);
     if (!o) {
         arena_done(&a);
         forget(r, key);

@@ -10,23 +10,24 @@
 #include "operator/exec/observations.h"
 #include "operator/exec/waiting_gangs.h"
 #include "operator/runtime/controller.h"
-#include "operator/runtime/territory.h"
+#include "operator/runtime/excluded_namespaces.h"
 
 struct controller_shared { // borrowed; the controllers of both kinds use it
     struct executor executor;
     struct waiting_gangs *waiting; // gangs that wait for room
     struct decision_time time;
-    const struct territory *territory; // the namespaces where this installation decides nothing; NULL = there are none
-    const struct agent_setup *setup;   // the settings of pods with an agent; NULL until they are known
+    // The namespaces where this installation decides nothing; NULL = there are none
+    const struct excluded_namespaces *excluded;
+    const struct agent_setup *setup; // the settings of pods with an agent; NULL until they are known
 };
 
 struct reconciler_entry {
     struct reconciler *of;
     char *key, *uid; // another object of the same name has another UID and its own observations
     struct observations observations;
-    // The largest number of waiting statuses since this one waits (gang_view.moving); 0 = it does not wait. The wait of
-    // this one must not become shorter because others are written.
-    int32_t crowd;
+    // The largest number of waiting statuses since this one waits (gang_view.waiting_statuses); 0 = it does not wait.
+    // The wait of this one must not become shorter because others are written.
+    int32_t most_waiting;
     int64_t requeue_ms; // of the plan that is being carried out
     bool goes_on;       // that plan asks for the next decision at once
     int rounds;         // decisions since the queue gave out the key
@@ -51,10 +52,10 @@ struct reconciler_options { // copied
 struct reconciler {
     struct reconciler_options options;
     struct controller *controller;
-    struct map map; // key -> struct reconciler_entry
-    int32_t moving; // entries whose status waits to be written
-    uint64_t term;  // how often reconciler_stop() was called
-    bool started;   // false: running plans end, and it decides nothing
+    struct map map;           // key -> struct reconciler_entry
+    int32_t waiting_statuses; // entries whose status waits to be written
+    uint64_t term;            // how often reconciler_stop() was called
+    bool started;             // false: running plans end, and it decides nothing
     struct rand rand;
 };
 
@@ -72,6 +73,8 @@ void reconciler_wake_key(void *ctx, const char *key); // "namespace/name"
 void reconciler_wake_object(void *ctx, const struct object *o);
 void reconciler_look(struct reconciler *r); // wakes all objects
 const struct store *reconciler_objects(const struct reconciler *r);
+// Returns the Service; NULL = there is none, or it is being deleted.
+const struct service *reconciler_service(const struct reconciler *r, const char *ns, const char *name);
 
 // Returns NULL if it has decided nothing about the object in this term.
 const struct reconciler_entry *reconciler_find(const struct reconciler *r, const char *key);

@@ -162,7 +162,7 @@ static void serve_records(struct connection *c)
         connection_refuse(c, &err);
         return;
     }
-    struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->outlet);
+    struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->owner);
     if (c->output)
         session_listen(s);
     serve_as(c, &records_role, s, s);
@@ -248,7 +248,7 @@ static void serve_text(struct connection *c)
 {
     const char *group = c->target.group[0] ? c->target.group : NULL;
     struct jsonrpc *j = xcalloc(1, sizeof *j);
-    jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
+    jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->owner);
     serve_as(c, &text_role, j, j->session);
 }
 

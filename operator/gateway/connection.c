@@ -35,9 +35,9 @@ void connection_go_if_done(struct connection *c)
         connection_goodbye(c);
 }
 
-static void on_changed(struct outlet *o, struct peer *p)
+static void on_changed(struct peer_owner *o, struct peer *p)
 {
-    struct connection *c = CONTAINER_OF(o, struct connection, outlet);
+    struct connection *c = CONTAINER_OF(o, struct connection, owner);
     if (c->role && c->role->changed)
         c->role->changed(c, p);
     connection_go_if_done(c);
@@ -48,7 +48,7 @@ struct connection *connection_new(struct gateway *g, struct ws_session *ws, cons
 {
     struct connection *c = xcalloc(1, sizeof *c);
     *c = (struct connection){
-        .outlet = {.changed = on_changed, .admission = &c->admission, .ns = c->target.ns, .lifetime = c},
+        .owner = {.changed = on_changed, .admission = &c->admission, .ns = c->target.ns, .lifetime = c},
         .gateway = g,
         .ws = ws,
         .greet = greet,
@@ -146,7 +146,7 @@ static void detach(struct connection *c)
     if (role)
         role->end(c);
     stop_sharing(c);
-    group_changes_ended(g, &c->outlet, c->done);
+    group_changes_ended(g, &c->owner, c->done);
     admission_done(&c->admission);
     admission_done(&c->review);
     alarm_clear(&c->alarm, &g->alarms);

@@ -46,7 +46,7 @@ struct peer_role {
 typedef int connection_greet(struct connection *c, const struct record *rec, struct err *err);
 
 struct connection {
-    struct outlet outlet; // must be first
+    struct peer_owner owner; // must be first
     struct list link;
     struct gateway *gateway;
     struct ws_session *ws;

@@ -95,7 +95,7 @@ static void before_waiting(void *ctx)
     tell_listening(g);
     router_turn(&g->router);
     for (struct peer *p; (p = router_changed(&g->router));) {
-        struct outlet *o = p->owner;
+        struct peer_owner *o = p->owner;
         o->changed(o, p);
     }
     agent_close_replaced(g);

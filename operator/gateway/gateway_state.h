@@ -39,8 +39,8 @@ struct gateway {
 };
 
 // The owner of a peer in the router. It is the first member of the structure that it is part of.
-struct outlet {
-    void (*changed)(struct outlet *o, struct peer *p);
+struct peer_owner {
+    void (*changed)(struct peer_owner *o, struct peer *p);
     const struct admission *admission; // of a client
     const char *ns;                    // the namespace that it was admitted to
     const void *lifetime;              // identifies the session (struct provision); NULL = it is a single request

@@ -17,7 +17,7 @@ static void on_done(void *ctx, const char *json, size_t len, const struct err *e
 static void run(struct gateway *g, struct group_change *e)
 {
     const struct provisioner *p = g->config.provisioner;
-    const struct outlet *o = e->session->peer.owner;
+    const struct peer_owner *o = e->session->peer.owner;
     if (!p) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_INVALID, "groups are not created or deleted here: there is no cluster");
@@ -57,7 +57,7 @@ void group_changes_run(struct gateway *g)
         run(g, e);
 }
 
-void group_changes_ended(struct gateway *g, const struct outlet *o, bool done)
+void group_changes_ended(struct gateway *g, const struct peer_owner *o, bool done)
 {
     const struct provisioner *p = g->config.provisioner;
     if (p && o->lifetime)

@@ -6,4 +6,4 @@
 
 void group_changes_run(struct gateway *g); // passes on the requests that the router has recorded
 // A client has disconnected. `done`: it will not come again.
-void group_changes_ended(struct gateway *g, const struct outlet *o, bool done);
+void group_changes_ended(struct gateway *g, const struct peer_owner *o, bool done);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct post {
-    struct outlet outlet; // must be first
+    struct peer_owner owner; // must be first
     struct list link;
     struct list behind; // in gateway.behind_posts while it waits for another turn
     struct gateway *gateway;
@@ -103,9 +103,9 @@ static void answer(struct post *p)
     answered(p);
 }
 
-static void on_changed(struct outlet *o, struct peer *peer)
+static void on_changed(struct peer_owner *o, struct peer *peer)
 {
-    struct post *p = CONTAINER_OF(o, struct post, outlet);
+    struct post *p = CONTAINER_OF(o, struct post, owner);
     if (!peer->close_code) {
         answer(p);
         return;
@@ -130,7 +130,7 @@ static void call(struct post *p)
     leave(p); // its session counts instead
     p->called = true;
     jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
-                 g->config.max_queue, &p->outlet);
+                 g->config.max_queue, &p->owner);
     p->jsonrpc.session->code = p->admission.code;
     memcpy(p->jsonrpc.trace, p->trace, sizeof p->trace);
     tenant_spend(p->tenant, 1 + len / TENANT_UNIT_BYTES);
@@ -227,7 +227,7 @@ static void respond_ca(struct gateway *g, struct ws_request *r)
 static struct post *post_new(struct gateway *g, struct ws_request *r, const struct target *t)
 {
     struct post *p = xcalloc(1, sizeof *p);
-    p->outlet = (struct outlet){.changed = on_changed, .admission = &p->admission, .ns = p->target.ns};
+    p->owner = (struct peer_owner){.changed = on_changed, .admission = &p->admission, .ns = p->target.ns};
     p->gateway = g;
     p->request = r;
     p->target = *t;

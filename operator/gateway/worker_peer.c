@@ -137,7 +137,7 @@ void worker_archive_piece(struct gateway *g, const char *ns, const struct archiv
     const struct member *m = bootstrap && p->rank < bootstrap->world ? bootstrap->ranks[p->rank].member : NULL;
     if (!m || m->attempt != p->attempt || !m->peer.owner)
         return; // it has gone
-    struct connection *c = CONTAINER_OF(m->peer.owner, struct connection, outlet);
+    struct connection *c = CONTAINER_OF(m->peer.owner, struct connection, owner);
     struct worker *w = c->self;
     if (!w || !w->piece_ms || !str_eq(m->awaits, p->sha256))
         return;
@@ -277,7 +277,7 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
                                      .welcome = welcome(c, &w->ticket, &a)};
         if (g->config.place)
             g->config.place(g->config.ctx, id.group_uid, id.rank, &a, &id.pod, &id.node);
-        r = router_join(&g->router, &id, rec->body, rec->len, ws_session_records(c->ws), &c->outlet, &w->member, err);
+        r = router_join(&g->router, &id, rec->body, rec->len, ws_session_records(c->ws), &c->owner, &w->member, err);
     }
     arena_done(&a);
     if (r < 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/restart.h"
 
-#include "operator/reconcile/patience.h"
+#include "operator/reconcile/wait.h"
 
 static const struct failure_rule *rule_of(const struct workergroup_spec *s, int exit_code)
 {
@@ -28,6 +28,5 @@ int64_t restart_after(struct restarts *r, const struct workergroup_spec *s, int 
     if (*ret_why)
         return -1;
     r->counted += counts;
-    return patience_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000, ++r->tries,
-                               r->seed);
+    return wait_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000, ++r->tries, r->seed);
 }

@@ -15,12 +15,12 @@ static const char **names_copy(const char *const *names, size_t n, struct arena 
     return copy;
 }
 
-static void placed(const struct search *s, struct toll toll, struct arena *a, struct placement *ret)
+static void placed(const struct search *s, struct victims_cost cost, struct arena *a, struct placement *ret)
 {
     *ret = (struct placement){
         .verdict = VERDICT_PLACED,
         .nodes = names_copy(s->answer, s->gang->n_bundles, a),
-        .n_victims = toll.n,
+        .n_victims = cost.n,
     };
 }
 
@@ -51,9 +51,9 @@ void planner_place(const struct cluster *c, const struct gang *g, struct arena *
     struct search s;
     search_init(&s, c, g, &scratch);
     if (place_with_care(&s))
-        placed(&s, (struct toll){0}, a, ret);
-    else if (preempt_place(&s, c, LEAVE_LOWER))
-        placed(&s, preempt_toll(&s), a, ret);
+        placed(&s, (struct victims_cost){0}, a, ret);
+    else if (preempt_place(&s, c, VICTIMS_LOWER))
+        placed(&s, preempt_cost(&s), a, ret);
     else
         refused(&s, c, a, ret);
     arena_done(&scratch);
@@ -61,7 +61,7 @@ void planner_place(const struct cluster *c, const struct gang *g, struct arena *
 
 bool planner_target(const struct cluster *c, const struct gang *g, struct arena *a, const char ***ret_nodes)
 {
-    static const enum leave tries[] = {LEAVE_GANGS, LEAVE_ALL};
+    static const enum victims_who tries[] = {VICTIMS_GANGS, VICTIMS_ALL};
     bool found = false;
     for (size_t i = 0; i < ARRAY_LEN(tries) && !found; i++) {
         struct arena scratch = ARENA_INIT;

@@ -28,7 +28,7 @@ static bool admits_any(const struct search *s, const struct site *site)
     return false;
 }
 
-static void collect(struct preemption *p, enum leave who)
+static void collect(struct preemption *p, enum victims_who who)
 {
     struct search *s = p->s;
     p->items = arena_array(s->arena, s->n_sites, sizeof(struct opening *));
@@ -144,21 +144,21 @@ static void weigh(struct preemption *p, const struct shape *shape)
                 open = 0;
             o->gain = MIN(one ? MIN(open, 1) : open, most + shape->n) - most;
             o->gain = MAX(o->gain, 0);
-            o->toll =
-                victims_toll(s->sites[i].room, &o->victims, o->first, o->gain ? &c->requests : &none, now + o->gain);
+            o->cost =
+                victims_cost(s->sites[i].room, &o->victims, o->first, o->gain ? &c->requests : &none, now + o->gain);
         }
     }
 }
 
 // The least harm comes first: the lowest priority, then the fewest pods per bundle, then the most bundles.
-static int by_harm(const void *x, const void *y)
+static int by_cost(const void *x, const void *y)
 {
     const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
     if (!a->gain != !b->gain)
         return a->gain ? -1 : 1;
-    if (a->toll.priority != b->toll.priority)
-        return a->toll.priority < b->toll.priority ? -1 : 1;
-    __int128 l = (__int128)a->toll.n * b->gain, r = (__int128)b->toll.n * a->gain;
+    if (a->cost.priority != b->cost.priority)
+        return a->cost.priority < b->cost.priority ? -1 : 1;
+    __int128 l = (__int128)a->cost.n * b->gain, r = (__int128)b->cost.n * a->gain;
     if (l != r)
         return l < r ? -1 : 1;
     if (a->gain != b->gain)
@@ -166,14 +166,14 @@ static int by_harm(const void *x, const void *y)
     return a->site < b->site ? -1 : 1;
 }
 
-static int by_domain_toll(const void *x, const void *y)
+static int by_domain_cost(const void *x, const void *y)
 {
     const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
-    if (a->domain_toll != b->domain_toll)
-        return a->domain_toll < b->domain_toll ? -1 : 1;
+    if (a->domain_cost != b->domain_cost)
+        return a->domain_cost < b->domain_cost ? -1 : 1;
     if (a->gain != b->gain) // the one with the nearest number
         return a->gain < b->gain ? -1 : 1;
-    return by_harm(x, y);
+    return by_cost(x, y);
 }
 
 // StrictPack: the cost of a node is the cost of getting all n bundles into its domain.
@@ -183,20 +183,20 @@ static void weigh_domains(struct preemption *p, int64_t n)
     struct opening **list = arena_array(s->arena, p->n, sizeof(struct opening *));
     for (size_t d = 0; d < s->n_domains; d++) {
         const struct domain *domain = &s->domains[d];
-        size_t n_list = 0, toll = 0;
+        size_t n_list = 0, cost = 0;
         int64_t need = n - s->places[d].room;
         for (size_t i = domain->first; i < domain->first + domain->n; i++)
             if (s->sites[i].opening)
                 list[n_list++] = s->sites[i].opening;
-        qsort(list, n_list, sizeof(struct opening *), by_harm);
+        qsort(list, n_list, sizeof(struct opening *), by_cost);
         for (size_t i = 0; i < n_list && need > 0; i++) {
             need -= list[i]->gain;
-            toll += list[i]->toll.n;
+            cost += list[i]->cost.n;
         }
         for (size_t i = 0; i < n_list; i++)
-            list[i]->domain_toll = need > 0 ? SIZE_MAX : toll;
+            list[i]->domain_cost = need > 0 ? SIZE_MAX : cost;
     }
-    qsort(p->items, p->n, sizeof(struct opening *), by_domain_toll);
+    qsort(p->items, p->n, sizeof(struct opening *), by_domain_cost);
 }
 
 // If all open nodes together have more room than needed, the costliest node gives only the room that is needed.
@@ -225,26 +225,26 @@ static bool open_least(struct preemption *p, const int32_t *levels, size_t n_lev
     if (s->strategy->together)
         weigh_domains(p, s->n_shapes > 1 ? s->n_wanted : shape.n);
     else
-        qsort(p->items, p->n, sizeof(struct opening *), by_harm);
+        qsort(p->items, p->n, sizeof(struct opening *), by_cost);
     size_t n_open = find_count(p);
     fits(p, n_open);
     trim(p, n_open);
     return place_all(s);
 }
 
-bool preempt_place(struct search *s, const struct cluster *c, enum leave who)
+bool preempt_place(struct search *s, const struct cluster *c, enum victims_who who)
 {
     struct preemption p = {.s = s};
     unsigned cares[CARES_MAX];
     int32_t *levels;
     if (!s->n_shapes ||
-        (who == LEAVE_LOWER && (!pod_of_gang(s)->preempts || cluster_lowest_priority(c) >= pod_of_gang(s)->priority)))
+        (who == VICTIMS_LOWER && (!pod_of_gang(s)->preempts || cluster_lowest_priority(c) >= pod_of_gang(s)->priority)))
         return false;
     collect(&p, who);
     if (!p.n)
         return false;
     size_t n_levels = levels_of(&p, &levels), n_cares = place_cares(s, cares);
-    if (who != LEAVE_LOWER) { // priorities do not matter
+    if (who != VICTIMS_LOWER) { // priorities do not matter
         levels[0] = INT32_MAX;
         n_levels = 1;
     }
@@ -258,9 +258,9 @@ bool preempt_place(struct search *s, const struct cluster *c, enum leave who)
     return false;
 }
 
-struct toll preempt_toll(const struct search *s)
+struct victims_cost preempt_cost(const struct search *s)
 {
-    struct toll sum = {.priority = INT32_MIN};
+    struct victims_cost sum = {.priority = INT32_MIN};
     for (size_t i = 0; i < s->n_sites; i++) {
         const struct opening *o = s->sites[i].opening;
         if (!o || !o->open)
@@ -270,9 +270,9 @@ struct toll preempt_toll(const struct search *s)
             gone.items[k].milli = -gone.items[k].milli;
         resources_add(&placed, &s->sites[i].taken, s->arena);
         resources_add(&placed, &gone, s->arena);
-        struct toll toll = victims_toll(s->sites[i].room, &o->victims, o->first, &placed, 1);
-        sum.n += toll.n;
-        sum.priority = MAX(sum.priority, toll.priority);
+        struct victims_cost cost = victims_cost(s->sites[i].room, &o->victims, o->first, &placed, 1);
+        sum.n += cost.n;
+        sum.priority = MAX(sum.priority, cost.priority);
     }
     return sum;
 }

@@ -5,9 +5,9 @@
 
 #include "operator/placement/search.h"
 
-// Call this after a failed try. LEAVE_LOWER requires that the gang may preempt. If it returns false, all pods count
+// Call this after a failed try. VICTIMS_LOWER requires that the gang may preempt. If it returns false, all pods count
 // again.
-bool preempt_place(struct search *s, const struct cluster *c, enum leave who);
+bool preempt_place(struct search *s, const struct cluster *c, enum victims_who who);
 
 // The cost of the placement, as far as it can be foretold.
-struct toll preempt_toll(const struct search *s);
+struct victims_cost preempt_cost(const struct search *s);

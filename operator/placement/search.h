@@ -33,13 +33,13 @@ enum site_mark {
 struct opening {
     size_t site;
     struct victims victims;
-    size_t first;           // the first victim that may go
-    struct resources minus; // the requests of the victims that may go, as negative amounts
-    bool open;              // they count as gone
-    int64_t room_max;       // bundles, at most
-    int64_t gain;           // bundles that only go there if the pods count as gone
-    struct toll toll;       // for these bundles
-    size_t domain_toll;     // StrictPack: for the whole gang in that domain
+    size_t first;             // the first victim that may go
+    struct resources minus;   // the requests of the victims that may go, as negative amounts
+    bool open;                // they count as gone
+    int64_t room_max;         // bundles, at most
+    int64_t gain;             // bundles that only go there if the pods count as gone
+    struct victims_cost cost; // for these bundles
+    size_t domain_cost;       // StrictPack: for the whole gang in that domain
 };
 
 struct site { // a node

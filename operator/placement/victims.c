@@ -13,16 +13,16 @@ static bool is_of(const struct occupant *t, const struct gang *g)
 }
 
 // An assumed pod (no pod object yet) never goes.
-static bool may_go(const struct occupant *t, enum leave who, int32_t priority)
+static bool may_go(const struct occupant *t, enum victims_who who, int32_t priority)
 {
     if (!t->pod)
         return false;
     switch (who) {
-    case LEAVE_LOWER:
+    case VICTIMS_LOWER:
         return t->pod->priority < priority;
-    case LEAVE_GANGS:
+    case VICTIMS_GANGS:
         return t->pod->obj.meta.owner.uid; // kept only for pods of ours
-    case LEAVE_ALL:
+    case VICTIMS_ALL:
         break;
     }
     return true;
@@ -39,7 +39,7 @@ static int by_importance(const void *x, const void *y)
     return r ? r : strcmp(a->obj.meta.ns, b->obj.meta.ns);
 }
 
-void victims_of(const struct room *r, enum leave who, int32_t priority, const struct gang *gang, struct arena *a,
+void victims_of(const struct room *r, enum victims_who who, int32_t priority, const struct gang *gang, struct arena *a,
                 struct victims *ret)
 {
     size_t n = 0;
@@ -48,7 +48,7 @@ void victims_of(const struct room *r, enum leave who, int32_t priority, const st
         const struct occupant *t = CONTAINER_OF(l, struct occupant, link);
         if (!may_go(t, who, priority))
             continue;
-        if (is_of(t, gang) && who == LEAVE_LOWER)
+        if (is_of(t, gang) && who == VICTIMS_LOWER)
             return;
         n += !is_of(t, gang);
     }
@@ -94,11 +94,11 @@ static bool can_stay(const struct occupant *t, const struct resources *requests,
     return true;
 }
 
-struct toll victims_toll(const struct room *r, const struct victims *v, size_t first, const struct resources *requests,
-                         int64_t times)
+struct victims_cost victims_cost(const struct room *r, const struct victims *v, size_t first,
+                                 const struct resources *requests, int64_t times)
 {
     static const struct resources nothing;
-    struct toll toll = {.priority = INT32_MIN};
+    struct victims_cost cost = {.priority = INT32_MIN};
     __int128 slack[RESOURCE_MAX]; // the rest of each requested resource if all victims went
     for (size_t i = 0; i < requests->n; i++) {
         slack[i] = room_left(r, false, &nothing, requests->items[i].id) - (__int128)requests->items[i].milli * times;
@@ -112,8 +112,8 @@ struct toll victims_toll(const struct room *r, const struct victims *v, size_t f
                 slack[i] -= resources_get(&t->requests, requests->items[i].id);
             continue;
         }
-        toll.n++;
-        toll.priority = MAX(toll.priority, victims_priority(v, k));
+        cost.n++;
+        cost.priority = MAX(cost.priority, victims_priority(v, k));
     }
-    return toll;
+    return cost;
 }

@@ -278,7 +278,7 @@ static bool needs_no_look(const struct router *r, const struct call_body *first,
         return true;
     if (first->next_last && !ref_mentioned_in(parts->args, len, first->next, first->next_len))
         return true;
-    if (!seen) // anything more will do: bytes in shared memory then go to a rank in one stretch
+    if (!seen) // anything more will do: bytes in shared memory then go to a rank in one segment
         *want = first->len;
     else
         *want = 4 + parts->head_len + (len < SAFETENSORS_PREFIX ? SAFETENSORS_PREFIX : most + 1);

@@ -39,8 +39,8 @@ struct join {
     size_t each; // rows that each rank was given, if some of them are padding; else 0
     uint32_t n, begun;
     bool started, whole; // whole: all sources are put together, and everything is sent at the end
-    bool in_order;       // the document needs the stretches of each source in their order
-    struct scatter doc;  // what to send: stretches of the sources in turn
+    bool in_order;       // the document needs the segments of each source in their order
+    struct scatter doc;  // what to send: segments of the sources in turn
     struct blob *own;
     size_t part, part_sent;
     uint32_t *index; // of each rank's source; UINT32_MAX = its result is not part of the answer
@@ -253,7 +253,7 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
 
 // Beginning
 
-// Returns true if the document needs the stretches of each source in their order.
+// Returns true if the document needs the segments of each source in their order.
 static bool in_order(const struct join *j)
 {
     size_t *at = xcalloc(j->n, sizeof *at);
@@ -394,7 +394,7 @@ static int go_on(struct join *j, struct err *err)
 
 // Sending
 
-// Sends the next stretch, or as much of it as has arrived. 0 = more must arrive first.
+// Sends the next segment, or as much of it as has arrived. 0 = more must arrive first.
 static int send_some(struct call *c, struct err *err)
 {
     struct join *j = c->join;

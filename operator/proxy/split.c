@@ -77,7 +77,7 @@ static void piece_ends(struct split *s, uint32_t i, size_t first)
     s->pieces[i] = (struct split_piece){.first = first, .n = s->n_parts - first};
 }
 
-// Adds a stretch of the call's body.
+// Adds a segment of the call's body.
 static bool add_given(const struct splitting *p, const char *text, size_t len)
 {
     return add_part(p->s, p->s->body, p->args_at + (size_t)(text - p->parts->args), len);

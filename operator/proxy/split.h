@@ -8,7 +8,7 @@
 //   a list of bodies (body_list.h)          each has the arguments of a piece: JSON, or a batch
 //
 // In the first form, an element that is neither object nor list is a single argument by position. Or the arguments are
-// rows of a batch (batch.h). Values stay where they are: a piece consists of stretches of the call's body, and of text
+// rows of a batch (batch.h). Values stay where they are: a piece consists of segments of the call's body, and of text
 // that had to be written again (heads, names).
 #pragma once
 

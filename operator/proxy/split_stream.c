@@ -20,7 +20,7 @@ struct split_stream {
     uint32_t *first;          // ranks[first[i]] to ranks[first[i + 1] - 1] get piece i
     struct blob *heads;       // of all pieces, one behind the other
     size_t *heads_at;         // offsets in `heads`; one more than there are pieces
-    struct record_part *last; // stretches of the last row of this tensor, if padding repeats it
+    struct record_part *last; // segments of the last row of this tensor, if padding repeats it
     size_t n_last, size_last;
     struct quota *quota; // borrowed
     size_t charged;
@@ -207,7 +207,7 @@ static int add_padding(struct split_stream *s, struct call *c, struct err *err)
 }
 
 // Sends as much of the part as belongs to one piece of one tensor. *part becomes the rest.
-static int take_stretch(struct split_stream *s, struct call *c, struct record_part *part, struct err *err)
+static int take_segment(struct split_stream *s, struct call *c, struct record_part *part, struct err *err)
 {
     const struct dispatch_plan *d = c->plan;
     const struct safetensors_tensor *t = &s->batch.doc.tensors[s->tensor];
@@ -240,7 +240,7 @@ int split_stream_take(struct split_stream *s, struct call *c, const struct recor
         if (s->at == t->offset + t->len)
             s->tensor++;
         else
-            r = take_stretch(s, c, &rest, err);
+            r = take_segment(s, c, &rest, err);
     }
     return r;
 }

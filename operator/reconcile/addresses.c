@@ -5,7 +5,7 @@
 #include "common/base/str.h"
 #include "operator/api/endpointslice.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
+#include "operator/reconcile/wait.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,20 +16,20 @@ enum {
 };
 
 // The pods from `first` on that have an address of this family. Returns false if some have no address at all.
-static bool collect(struct work *w, int32_t first, bool ipv6, struct endpoint *endpoints, size_t *ret_n)
+static bool collect(struct group_decision *d, int32_t first, bool ipv6, struct endpoint *endpoints, size_t *ret_n)
 {
-    const struct group_pods *c = &w->pods;
+    const struct group_pods *c = &d->pods;
     bool whole = true;
     *ret_n = 0;
     for (int32_t i = first; i < MIN(first + SLICE_PODS, c->replicas); i++) {
-        const struct pod *p = w->pods_leave ? NULL : c->current[i];
+        const struct pod *p = d->pods_leave ? NULL : c->current[i];
         bool has_address = p && p->ip && !pod_terminal(p);
         whole = whole && has_address;
         if (!has_address || (strchr(p->ip, ':') != NULL) != ipv6)
             continue;
         endpoints[(*ret_n)++] = (struct endpoint){
             .ip = p->ip,
-            .hostname = arena_printf(w->a, "%s-%" PRId32, w->wg->obj.meta.name, i),
+            .hostname = arena_printf(d->a, "%s-%" PRId32, d->wg->obj.meta.name, i),
             .node = p->node,
             .pod = p->obj.meta.name,
             .uid = p->obj.meta.uid,
@@ -38,74 +38,74 @@ static bool collect(struct work *w, int32_t first, bool ipv6, struct endpoint *e
     return whole;
 }
 
-static const struct endpointslice *find(const struct work *w, const char *name)
+static const struct endpointslice *find(const struct group_decision *d, const char *name)
 {
-    for (size_t i = 0; i < w->v->n_slices; i++)
-        if (str_eq(w->v->slices[i]->obj.meta.name, name))
-            return w->v->slices[i];
+    for (size_t i = 0; i < d->v->n_slices; i++)
+        if (str_eq(d->v->slices[i]->obj.meta.name, name))
+            return d->v->slices[i];
     return NULL;
 }
 
 // Only a part of the slice is out of date. Returns true while the rest may still come, but not for longer than a status
-// waits in a crowd.
-static bool rest_may_come(struct work *w, bool first)
+// waits among many.
+static bool rest_may_come(struct group_decision *d, bool first)
 {
-    int64_t patience = MIN(conditions_settle_ms(first, false, w->v->gang.moving), PART_MAX_MS);
-    int64_t now = w->v->gang.now_ms;
-    int64_t left = patience_left(w->v->gang.memory, w->plan, PATIENCE_ADDRESSES, 1, now, patience, now);
+    int64_t limit = MIN(conditions_settle_ms(first, false, d->v->gang.waiting_statuses), PART_MAX_MS);
+    int64_t now = d->v->gang.now_ms;
+    int64_t left = wait_left(d->v->gang.memory, d->plan, WAIT_ADDRESSES, 1, now, limit, now);
     if (left > 0)
-        plan_requeue(w->plan, left);
+        plan_requeue(d->plan, left);
     else
-        w->plan->waits[PATIENCE_ADDRESSES] = (struct patience){0}; // the next change waits anew
+        d->plan->waits[WAIT_ADDRESSES] = (struct wait){0}; // the next change waits anew
     return left > 0;
 }
 
-static void write_slice(struct work *w, const char *name, bool ipv6, const struct endpoint *endpoints, size_t n,
-                        const struct endpointslice *old)
+static void write_slice(struct group_decision *d, const char *name, bool ipv6, const struct endpoint *endpoints,
+                        size_t n, const struct endpointslice *old)
 {
-    const char *group = w->wg->obj.meta.name;
+    const char *group = d->wg->obj.meta.name;
     struct label labels[] = {
         {LABEL_GROUP, group},
         {LABEL_SLICE_MANAGED_BY, SLICE_MANAGED_BY},
         {LABEL_SLICE_SERVICE, group},
     };
     struct endpointslice_spec s = {
-        .ns = w->wg->obj.meta.ns,
+        .ns = d->wg->obj.meta.ns,
         .name = name,
         .labels = {labels, ARRAY_LEN(labels)},
-        .owner = gang_manifest_owner(&w->wg->obj),
+        .owner = gang_manifest_owner(&d->wg->obj),
         .ipv6 = ipv6,
         .endpoints = endpoints,
         .n_endpoints = n,
-        .port = w->wg->spec.rendezvous_port,
+        .port = d->wg->spec.rendezvous_port,
     };
-    struct action *x = plan_add(w->plan, old ? ACTION_PATCH_SLICE : ACTION_CREATE_SLICE, STAGE_SECOND);
+    struct action *x = plan_add(d->plan, old ? ACTION_PATCH_SLICE : ACTION_CREATE_SLICE, STAGE_SECOND);
     x->name = name;
-    x->body = old ? endpointslice_patch(&s, old->obj.meta.resource_version, w->a) : endpointslice_encode(&s, w->a);
+    x->body = old ? endpointslice_patch(&s, old->obj.meta.resource_version, d->a) : endpointslice_encode(&s, d->a);
 }
 
-static void publish(struct work *w, int32_t number, bool ipv6, struct endpoint *endpoints)
+static void publish(struct group_decision *d, int32_t number, bool ipv6, struct endpoint *endpoints)
 {
-    const char *name = arena_printf(w->a, "%s-%s-%" PRId32, w->wg->obj.meta.name, ipv6 ? "ipv6" : "ipv4", number);
-    const struct endpointslice *old = find(w, name);
+    const char *name = arena_printf(d->a, "%s-%s-%" PRId32, d->wg->obj.meta.name, ipv6 ? "ipv6" : "ipv4", number);
+    const struct endpointslice *old = find(d, name);
     size_t n;
-    bool whole = collect(w, number * SLICE_PODS, ipv6, endpoints, &n);
-    if (old ? old->hash == endpointslice_hash(endpoints, n, w->wg->spec.rendezvous_port) : n == 0)
+    bool whole = collect(d, number * SLICE_PODS, ipv6, endpoints, &n);
+    if (old ? old->hash == endpointslice_hash(endpoints, n, d->wg->spec.rendezvous_port) : n == 0)
         return;
     // The whole slice is out of date: a name would lead to an address where nobody listens any more.
-    if (whole || n == 0 || !rest_may_come(w, !old || !old->n_endpoints))
-        write_slice(w, name, ipv6, arena_memdup(w->a, endpoints, n * sizeof *endpoints), n, old);
+    if (whole || n == 0 || !rest_may_come(d, !old || !old->n_endpoints))
+        write_slice(d, name, ipv6, arena_memdup(d->a, endpoints, n * sizeof *endpoints), n, old);
 }
 
-void addresses_publish(struct work *w)
+void addresses_publish(struct group_decision *d)
 {
-    const struct service *s = w->v->gang.service;
-    if (w->pods.bundles || !s || s->selects || !str_eq(s->obj.meta.owner.uid, w->wg->obj.meta.uid))
+    const struct service *s = d->v->gang.service;
+    if (d->pods.bundles || !s || s->selects || !str_eq(s->obj.meta.owner.uid, d->wg->obj.meta.uid))
         return;
-    int32_t slices = (w->pods.replicas + SLICE_PODS - 1) / SLICE_PODS;
+    int32_t slices = (d->pods.replicas + SLICE_PODS - 1) / SLICE_PODS;
     struct endpoint endpoints[SLICE_PODS];
-    for (int32_t i = 0; i < MAX(slices, (int32_t)w->v->n_slices);
+    for (int32_t i = 0; i < MAX(slices, (int32_t)d->v->n_slices);
          i++) // including the slices of replicas that no longer exist
         for (int ipv6 = 0; ipv6 < 2; ipv6++)
-            publish(w, i, ipv6, endpoints);
+            publish(d, i, ipv6, endpoints);
 }

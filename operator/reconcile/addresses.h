@@ -4,6 +4,6 @@
 // its pods have addresses. Some addresses are published earlier only if other pods are slow.
 #pragma once
 
-#include "operator/reconcile/work.h"
+#include "operator/reconcile/group_decision.h"
 
-void addresses_publish(struct work *w); // the host names lead to the pods that exist
+void addresses_publish(struct group_decision *d); // the host names lead to the pods that exist

@@ -12,7 +12,7 @@ enum {
     BEFORE_WORKERS_MAX = 64
 }; // limits of the schema; anybody may have written the status
 
-static bool same_pools(const struct workergroup_spec *s, const struct group_revision *r)
+static bool same_placementgroups(const struct workergroup_spec *s, const struct group_revision *r)
 {
     bool same = s->n_placement_groups == r->n_groups;
     for (size_t i = 0; same && i < r->n_groups; i++)
@@ -40,8 +40,8 @@ const struct workergroup *group_before(const struct workergroup *wg, struct aren
     bool known = r->replicas >= 1 && r->replicas <= BEFORE_REPLICAS_MAX && r->workers_per_replica >= 1 &&
                  r->workers_per_replica <= BEFORE_WORKERS_MAX && !r->n_groups == !s->n_placement_groups;
     int32_t port = port_before(wg);
-    bool same =
-        !port && s->replicas == r->replicas && s->workers_per_replica == r->workers_per_replica && same_pools(s, r);
+    bool same = !port && s->replicas == r->replicas && s->workers_per_replica == r->workers_per_replica &&
+                same_placementgroups(s, r);
     if (!known || same || !up || up->status != CONDITION_TRUE)
         return NULL;
     struct workergroup *before = arena_memdup(a, wg, sizeof *wg);

@@ -10,7 +10,7 @@ enum {
     SETTLE_MS = 1000,
     SETTLE_WORDS_MS = 10 * 1000, // only the text of a message is new
     SETTLE_MAX_MS = 60 * 1000,
-    SETTLE_CROWD = 2, // this many objects keep the normal pace; more objects share it
+    SETTLE_STATUSES = 2, // this many objects keep the normal pace; more objects share it
 };
 
 static const char *const types[CONDITION_KINDS] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY,   COND_SUCCEEDED,
@@ -114,10 +114,10 @@ bool conditions_keep_reason(const struct conditions *c)
     return ready && is_one_of(ready->reason, reasons);
 }
 
-int64_t conditions_settle_ms(bool first, bool only_words, int32_t moving)
+int64_t conditions_settle_ms(bool first, bool only_words, int32_t waiting_statuses)
 {
     int64_t ms = first ? FIRST_SETTLE_MS : only_words ? SETTLE_WORDS_MS : SETTLE_MS;
-    return MIN(ms * (1 + moving / SETTLE_CROWD), SETTLE_MAX_MS);
+    return MIN(ms * (1 + waiting_statuses / SETTLE_STATUSES), SETTLE_MAX_MS);
 }
 
 // The conditions as they are written. With old_words, they have the messages of the present status. The exception is a
@@ -207,7 +207,7 @@ static int64_t settle_ms(const struct conditions *c, const struct status_writer 
     struct status_draft same;
     bool first = !c->n_status;
     draft(c, w, true, a, &same);
-    return conditions_settle_ms(first, !first && !same.patch, w->moving);
+    return conditions_settle_ms(first, !first && !same.patch, w->waiting_statuses);
 }
 
 void conditions_commit(const struct conditions *c, const struct status_writer *w, bool at_once, struct arena *a,

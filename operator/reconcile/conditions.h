@@ -39,10 +39,10 @@ bool conditions_was(const struct conditions *c, enum condition_kind which);     
 bool conditions_keep_reason(const struct conditions *c);
 
 // The time that a passing status waits. `first`: it is the first status of the object. `only_words`: only the text of a
-// message is new. `moving`: the number of objects whose status waits. The write of a status costs the API server as
-// much as the creation of several pods. When hundreds of groups start at once, the writes of their passing states would
-// delay all of them.
-int64_t conditions_settle_ms(bool first, bool only_words, int32_t moving);
+// message is new. `waiting_statuses`: the number of objects whose status waits. The write of a status costs the API
+// server as much as the creation of several pods. When hundreds of groups start at once, the writes of their passing
+// states would delay all of them.
+int64_t conditions_settle_ms(bool first, bool only_words, int32_t waiting_statuses);
 
 // The owner's part of the status, which status_writer.draft makes for these conditions.
 struct status_draft {
@@ -58,7 +58,7 @@ struct status_writer {
     void *ctx;
     const char *resource_version; // of the object that the decision saw
     int64_t wanted_ms;            // as in struct gang_memory
-    int32_t moving;               // as in struct gang_view
+    int32_t waiting_statuses;     // as in struct gang_view
     int64_t now_ms;
 };
 // Adds the write of the status and its Events to the plan if anything differs. `at_once`: the write comes before

@@ -3,8 +3,9 @@
 // remaining restarts decide whether and how the group starts again, and how long it waits before.
 #pragma once
 
-#include "operator/reconcile/work.h"
+#include "operator/reconcile/group_decision.h"
 
 // Answers the failure of a rank or the loss of a pod.
-void failure_answer(struct work *w);
-const char *failure_text(struct work *w); // "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error: its last line"
+void failure_answer(struct group_decision *d);
+const char *failure_text(
+    struct group_decision *d); // "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error: its last line"

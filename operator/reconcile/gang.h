@@ -3,9 +3,7 @@
 // the bundles of a PlacementGroup. struct gang_owner contains the differences between the two. Private to
 // operator/reconcile.
 //
-// The checks run in the order in which a person wants to know about them: dry runs, the name of the Service, backoff,
-// room. If all of them pass, the plan creates the pods, all or none. If the pods are not all bound in time, the gang is
-// given back.
+// gang_create.h creates missing pods. gang_whole.h takes over when all of them exist.
 #pragma once
 
 #include "operator/placement/planner.h"
@@ -13,9 +11,9 @@
 #include "operator/reconcile/gang_pods.h"
 #include "operator/reconcile/view.h"
 
-struct gang_trial { // a pod that the API server checks in a dry run
-    uint64_t hash;  // covers everything that the verdict depends on
-    int32_t bundle; // the pod has this bundle
+struct gang_dry_run { // a pod that the API server checks in a dry run
+    uint64_t hash;    // covers everything that the verdict depends on
+    int32_t bundle;   // the pod has this bundle
 };
 
 struct gang_decision {
@@ -42,17 +40,17 @@ struct gang_decision {
     int64_t pause_ms;    // until the next attempt; 0 = none
     const char *pause_text;
     const char *gone_text; // the message while old pods have to go first
-    struct gang_trial *trials;
-    size_t n_trials; // 0: the gang does not create its pods
+    struct gang_dry_run *dry_runs;
+    size_t n_dry_runs; // 0: the gang does not create its pods
     struct gang_pods *pods;
 };
 
 struct gang_owner {
     // The status with these conditions, which are in the arena. ctx is the decision.
     void (*draft)(void *ctx, struct condition *items, size_t n, struct status_draft *ret);
-    // The pod of this trial, with this name. If this or a function below returns false, Accepted says why there can be
-    // no pods.
-    bool (*trial)(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body);
+    // The pod for this dry run, with this name. If this function or one below returns false, Accepted says why there
+    // can be no pods.
+    bool (*dry_run)(struct gang_decision *g, const struct gang_dry_run *run, const char *name, const char **ret_body);
     // The Service to create, or NULL if none is needed (yet). Called only if there is no Service.
     const char *(*service)(struct gang_decision *g);
     // The requests of each replica or bundle. `beside`: the pods that exist stay where they are.
@@ -71,24 +69,6 @@ void gang_commit(struct gang_decision *g, bool at_once);
 void gang_wait(struct gang_decision *g, const char *reason, const char *message);
 // The view is older than the pods in it: does nothing, keeps all waits, and looks again soon.
 void gang_postpone(struct gang_decision *g);
-
-// Call this if some pods are missing.
-void gang_create(struct gang_decision *g);
-// Call this if all pods exist. It deletes superfluous pods, keeps the Service, and waits until kube-scheduler has bound
-// all pods. Returns false if they are not all bound yet: the decision is then complete.
-bool gang_whole(struct gang_decision *g);
-// If a container is stuck, sets Ready to False with the cause and returns true.
-bool gang_show_stuck(struct gang_decision *g);
-
-// The API server's verdict on the pods of the present spec. It is also in Accepted. UNKNOWN: the plan asks the API
-// server, or tries later.
-enum gang_verdict { GANG_OK, GANG_REFUSED, GANG_UNKNOWN };
-enum gang_verdict gang_judge(struct gang_decision *g);
-// The same for a spec that would replace running pods. If `runs`, a spec that no existing nodes could ever take counts
-// as refused: the owner keeps its pods, and the plan looks again when nodes change.
-enum gang_verdict gang_judge_change(struct gang_decision *g, bool runs);
-// Returns true if the API server refused a creation a short time ago. A dry run of another spec does not count.
-bool gang_refused_lately(const struct gang_decision *g);
 
 // Returns the number after n, the number of an incarnation, an attempt or a restart. Others can write such numbers into
 // the status, so the largest one is returned unchanged.

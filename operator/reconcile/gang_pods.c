@@ -5,9 +5,9 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/gang_manifest.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 #include <string.h>
 
@@ -28,16 +28,11 @@ bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t n
         return true;
     if (n->ready)
         return false;
-    int64_t patience = (int64_t)node_lost_s * 1000;
-    int64_t left = cluster_silent_ms(cluster, p->node) + patience - now_ms;
+    int64_t limit = (int64_t)node_lost_s * 1000;
+    int64_t left = cluster_silent_ms(cluster, p->node) + limit - now_ms;
     if (left > 0 && ret_ms)
-        *ret_ms = MIN(left, patience); // if the clock was put back, the wait must not become longer
+        *ret_ms = MIN(left, limit); // if the clock was put back, the wait must not become longer
     return left <= 0;
-}
-
-bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p)
-{
-    return !p->node && p->pin && !cluster_node(cluster, p->pin);
 }
 
 static const char *stuck_reason(const char *waiting)
@@ -107,8 +102,7 @@ void gang_pods_look_ahead(struct gang_pods *pods, const struct gang_view *v)
         newest_ms = MAX(newest_ms, v->pods[i]->obj.meta.created_ms);
     }
     // If the API server's clock is ahead, its pods would stay young for too long.
-    int64_t left =
-        patience_of(v->memory, PATIENCE_STATUS, newest_ms, newest_ms, STATUS_LOST_MS, v->now_ms, &pods->status);
+    int64_t left = wait_of(v->memory, WAIT_STATUS, newest_ms, newest_ms, STATUS_LOST_MS, v->now_ms, &pods->status);
     pods->from_the_future = found && v->now_ms - newest_ms < STATUS_LOST_MS && left > 0;
     if (pods->from_the_future)
         return;

@@ -18,8 +18,8 @@ struct gang_pods { // the state of the gang
     bool own_failure;     // one of them has failed by itself, and is not being deleted yet
     bool older;           // some live pods belong to an earlier incarnation, and stay
     bool from_the_future; // a young pod of a later incarnation exists: our view of the status is old, so do nothing yet
-    struct patience status;          // the wait for that status
-    int64_t newest_ms;               // creation of the youngest live pod: all of them exist since then
+    struct wait status;   // the wait for that status
+    int64_t newest_ms;    // creation of the youngest live pod: all of them exist since then
     const struct pod *unschedulable; // the first pod that kube-scheduler could not bind
     const struct pod *stuck; // the first pod that waits for something that will not come by itself, such as an image
     const struct container_status *stuck_container;
@@ -41,8 +41,6 @@ void gang_pods_look_again(struct gang_pods *pods, int64_t ms);
 // lost yet, *ret_ms (if not NULL) is the time until it counts as lost.
 bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
                    int64_t *ret_ms);
-// Returns true if the pod is not bound, and the node that it is pinned to does not exist.
-bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p);
 const char *pod_place(const struct pod *p); // the node where the pod is or will be
 
 // The replicas or bundles on each node, or those that will be there, in the order of their first index. of: their pods

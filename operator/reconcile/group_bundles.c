@@ -9,10 +9,9 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/rendezvous_port.h"
 
-#include <string.h>
-
-enum { PORT_FIRST = 29500, PORTS = 4096, GRACE_DEFAULT_S = 30 };
+enum { GRACE_DEFAULT_S = 30 };
 
 struct bundle_pod { // the pod of one bundle
     const struct pod *pod;
@@ -306,59 +305,20 @@ static void find_stale(struct taking *t)
 
 // The rendezvous.
 
-static const struct neighbour *neighbour_with(const struct taking *t, int32_t port)
-{
-    const char *master = arena_printf(t->a, "%s:%d", t->ret->master_host, port);
-    for (size_t i = 0; i < t->v->n_neighbours; i++)
-        if (str_eq(t->v->neighbours[i].master, master))
-            return &t->v->neighbours[i];
-    return NULL;
-}
-
-// The port that the group has in this pod, 0 = none. It comes from the last decision, or from the status.
-static int32_t present_port(const struct taking *t)
-{
-    const char *master = t->v->gang.memory->master ? t->v->gang.memory->master : t->wg->status.master_addr;
-    size_t len = strlen(t->ret->master_host);
-    int64_t port = 0;
-    if (master && strncmp(master, t->ret->master_host, len) == 0 && master[len] == ':')
-        str_to_i64(master + len + 1, &port);
-    return port > 0 && port <= UINT16_MAX ? (int32_t)port : 0;
-}
-
-// The first port from `from` on that no other group in this pod has.
-static int32_t free_port(const struct taking *t, int32_t from)
-{
-    for (int32_t i = 0; i < PORTS; i++) {
-        int32_t port = PORT_FIRST + (from - PORT_FIRST + i) % PORTS;
-        if (!neighbour_with(t, port))
-            return port;
-    }
-    return from;
-}
-
 static void take_port(struct taking *t)
 {
     const struct group_view *v = t->v;
-    int32_t wanted = t->wg->spec.rendezvous_port, port = present_port(t);
+    const struct neighbour *other;
     int32_t taken = v->agents ? v->agents[t->ret->replicas[0].at].taken_port : 0;
-    const struct neighbour *other = wanted ? neighbour_with(t, wanted) : NULL;
-    if (other) {
-        t->ret->waits_for_port = true;
-        wait_for(t, REASON_PORT_CONFLICT,
-                 arena_printf(t->a,
-                              "spec.rendezvousPort %d is used by WorkerGroup %s, whose rank 0 is in the same pod: "
-                              "choose another port, or leave it out",
-                              wanted, other->name));
+    t->ret->master_port = rendezvous_port(v, t->ret->master_host, taken, t->a, &other);
+    if (!other)
         return;
-    }
-    if (wanted)
-        port = wanted;
-    else if (port && port == taken)
-        port = free_port(t, port + 1 < PORT_FIRST + PORTS && port >= PORT_FIRST ? port + 1 : PORT_FIRST);
-    else if (!port || neighbour_with(t, port))
-        port = free_port(t, PORT_FIRST);
-    t->ret->master_port = port;
+    t->ret->waits_for_port = true;
+    wait_for(t, REASON_PORT_CONFLICT,
+             arena_printf(t->a,
+                          "spec.rendezvousPort %d is used by WorkerGroup %s, whose rank 0 is in the same pod: choose "
+                          "another port, or leave it out",
+                          v->wg->spec.rendezvous_port, other->name));
 }
 
 // A PlacementGroup gets its Service when the first group comes. If a process looked up the name of rank 0 before that,

@@ -8,20 +8,21 @@
 #include "operator/placement/node_admission.h"
 #include "operator/placement/room.h"
 #include "operator/reconcile/attempt.h"
+#include "operator/reconcile/gang_create.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
 
-static struct work *work_of(struct gang_decision *g)
+static struct group_decision *decision_of(struct gang_decision *g)
 {
-    return (struct work *)g; // its first member
+    return (struct group_decision *)g; // its first member
 }
 
-static int32_t gpus_of(const struct work *w)
+static int32_t gpus_of(const struct group_decision *d)
 {
-    const struct group_pods *c = &w->pods;
-    const struct pod_constraints *needs = w->v->gang.memory->needs;
+    const struct group_pods *c = &d->pods;
+    const struct pod_constraints *needs = d->v->gang.memory->needs;
     int64_t each = -1;
     if (c->bundles)
         return c->bundles->gpus;
@@ -30,15 +31,15 @@ static int32_t gpus_of(const struct work *w)
             each = resources_get(&c->current[i]->requests, RESOURCE_GPU);
     if (each < 0 && needs)
         each = resources_get(&needs->requests, RESOURCE_GPU);
-    return each < 0 ? w->wg->status.gpus : (int32_t)MIN(each / 1000, INT32_MAX / c->replicas) * c->replicas;
+    return each < 0 ? d->wg->status.gpus : (int32_t)MIN(each / 1000, INT32_MAX / c->replicas) * c->replicas;
 }
 
-static const char *master_addr(const struct work *w)
+static const char *master_addr(const struct group_decision *d)
 {
-    const struct group_bundles *p = w->pods.bundles;
+    const struct group_bundles *p = d->pods.bundles;
     if (!p)
-        return arena_printf(w->a, "%s:%d", group_master_host(w->wg, w->a), w->wg->spec.rendezvous_port);
-    return p->master_host ? arena_printf(w->a, "%s:%d", p->master_host, p->master_port) : NULL;
+        return arena_printf(d->a, "%s:%d", group_master_host(d->wg, d->a), d->wg->spec.rendezvous_port);
+    return p->master_host ? arena_printf(d->a, "%s:%d", p->master_host, p->master_port) : NULL;
 }
 
 // On bundles, it is the strategy of the existing PlacementGroups.
@@ -54,11 +55,11 @@ static const char *strategy_of(const struct group_view *v)
     return strategy_name(first ? first->spec.strategy : v->wg->spec.strategy);
 }
 
-static struct workergroup_status status_of(const struct work *w)
+static struct workergroup_status status_of(const struct group_decision *d)
 {
-    const struct workergroup *wg = w->wg;
-    const struct group_pods *c = &w->pods;
-    const struct group_progress *o = &w->progress;
+    const struct workergroup *wg = d->wg;
+    const struct group_pods *c = &d->pods;
+    const struct group_progress *o = &d->progress;
     struct workergroup_status s = {
         .observed_generation = wg->obj.meta.generation,
         .world_size = group_world_size(wg),
@@ -66,15 +67,15 @@ static struct workergroup_status status_of(const struct work *w)
         .replicas = c->gang.existing,
         .ready_replicas = c->ready,
         .scheduled_replicas = c->gang.bound,
-        .gpus = gpus_of(w),
+        .gpus = gpus_of(d),
         .attempt = o->attempt,
-        .incarnation = w->gang.incarnation,
+        .incarnation = d->gang.incarnation,
         .restarts = o->restarts,
         .restarts_counted = o->restarts_counted,
         .restarts_in_a_row = o->restarts_in_a_row,
-        .master_addr = master_addr(w),
-        .selector = group_selector(wg, w->a),
-        .strategy = strategy_of(w->v),
+        .master_addr = master_addr(d),
+        .selector = group_selector(wg, d->a),
+        .strategy = strategy_of(d->v),
         .last_failure = o->last_failure,
         .revision = o->revision,
     };
@@ -84,7 +85,7 @@ static struct workergroup_status status_of(const struct work *w)
         s.master_addr = wg->status.master_addr;
         s.strategy = wg->status.strategy;
     }
-    s.last_failure.message = arena_clip(w->a, s.last_failure.message, CONDITION_MESSAGE_MAX);
+    s.last_failure.message = arena_clip(d->a, s.last_failure.message, CONDITION_MESSAGE_MAX);
     return s;
 }
 
@@ -98,104 +99,104 @@ static const char *code_of(const struct workergroup *wg, struct arena *a)
                         s->code_sha256, s->code_size);
 }
 
-static const char *slow_of(const struct work *w)
+static const char *slow_of(const struct group_decision *d)
 {
-    for (int32_t i = 0; w->pods.ranks.facts && i < w->pods.replicas; i++) {
-        const struct agent_facts *f = w->pods.ranks.facts[i];
+    for (int32_t i = 0; d->pods.ranks.facts && i < d->pods.replicas; i++) {
+        const struct agent_facts *f = d->pods.ranks.facts[i];
         if (f && f->slow)
-            return arena_printf(w->a, "pod %s: ranks start without a template and import all modules themselves: %s",
-                                w->pods.current[i]->obj.meta.name, f->slow);
+            return arena_printf(d->a, "pod %s: ranks start without a template and import all modules themselves: %s",
+                                d->pods.current[i]->obj.meta.name, f->slow);
     }
     return NULL;
 }
 
 static void draft(void *ctx, struct condition *items, size_t n, struct status_draft *ret)
 {
-    struct work *w = work_of(ctx);
-    const struct workergroup_status *was = &w->wg->status;
-    struct workergroup_status s = status_of(w);
-    bool suspended = w->gang.conditions.now[SUSPENDED].status == CONDITION_TRUE;
-    s.n_placements = gang_pods_placements(w->pods.current, w->pods.replicas, w->a, &s.placements);
+    struct group_decision *d = decision_of(ctx);
+    const struct workergroup_status *was = &d->wg->status;
+    struct workergroup_status s = status_of(d);
+    bool suspended = d->gang.conditions.now[SUSPENDED].status == CONDITION_TRUE;
+    s.n_placements = gang_pods_placements(d->pods.current, d->pods.replicas, d->a, &s.placements);
     s.conditions = items;
     s.n_conditions = n;
     if (workergroup_status_equal(&s, was))
         return;
-    ret->patch = workergroup_status_patch(&s, w->a);
-    ret->urgent = suspended != conditions_was(&w->gang.conditions, SUSPENDED) || s.attempt != MAX(was->attempt, 1) ||
+    ret->patch = workergroup_status_patch(&s, d->a);
+    ret->urgent = suspended != conditions_was(&d->gang.conditions, SUSPENDED) || s.attempt != MAX(was->attempt, 1) ||
                   s.incarnation != was->incarnation;
     ret->restarted = s.restarts > was->restarts;
-    if (w->wg->spec.worker.has_code && !str_eq(s.revision.worker, was->revision.worker))
-        ret->code = code_of(w->wg, w->a);
-    ret->slow = slow_of(w);
-    ret->placements = gang_pods_placements_text("replicas", s.placements, s.n_placements, w->a);
+    if (d->wg->spec.worker.has_code && !str_eq(s.revision.worker, was->revision.worker))
+        ret->code = code_of(d->wg, d->a);
+    ret->slow = slow_of(d);
+    ret->placements = gang_pods_placements_text("replicas", s.placements, s.n_placements, d->a);
 }
 
-static bool render(struct work *w, struct gang_pod *p, const char **ret_json)
+static bool render(struct group_decision *d, struct gang_pod *p, const char **ret_json)
 {
     struct err err = ERR_INIT;
-    p->attempt = w->progress.attempt;
-    p->incarnation = w->gang.incarnation;
-    p->hash = w->spec_hash;
-    p->setup = workergroup_has_agent(w->wg) ? w->v->gang.setup : NULL;
-    return group_pod_render(w->wg, p, w->a, ret_json, &err) == 0 || gang_invalid(&w->gang, err.msg);
+    p->attempt = d->progress.attempt;
+    p->incarnation = d->gang.incarnation;
+    p->hash = d->spec_hash;
+    p->setup = workergroup_has_agent(d->wg) ? d->v->gang.setup : NULL;
+    return group_pod_render(d->wg, p, d->a, ret_json, &err) == 0 || gang_invalid(&d->gang, err.msg);
 }
 
-static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
+static bool dry_run(struct gang_decision *g, const struct gang_dry_run *run, const char *name, const char **ret_body)
 {
-    (void)t;
+    (void)run;
     struct gang_pod pod = {.name = name};
-    return render(work_of(g), &pod, ret_body);
+    return render(decision_of(g), &pod, ret_body);
 }
 
 static const char *service(struct gang_decision *g)
 {
-    return group_service(work_of(g)->wg, g->a);
+    return group_service(decision_of(g)->wg, g->a);
 }
 
 // If only one pod is lost, its replacement returns to the same node, where its room has just become free. NULL: it may
 // go anywhere.
-static const char *old_place(struct work *w, int32_t index)
+static const char *old_place(struct group_decision *d, int32_t index)
 {
     static const struct resources nothing;
-    const struct group_failure *f = &w->progress.last_failure;
-    const struct pod_constraints *needs = w->v->gang.memory->needs;
-    const char *name = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
-    if (!workergroup_has_agent(w->wg) || !w->pods.gang.existing || !f->node || !f->pod || !str_starts(f->pod, name))
+    const struct group_failure *f = &d->progress.last_failure;
+    const struct pod_constraints *needs = d->v->gang.memory->needs;
+    const char *name = arena_printf(d->a, "%s-%d-", d->wg->obj.meta.name, index);
+    if (!workergroup_has_agent(d->wg) || !d->pods.gang.existing || !f->node || !f->pod || !str_starts(f->pod, name))
         return NULL;
-    const struct room *r = cluster_room(w->v->gang.cluster, f->node);
-    bool fits = r && node_admits(r->node, needs, w->wg->spec.topology_key) == NODE_OK &&
+    const struct room *r = cluster_room(d->v->gang.cluster, f->node);
+    bool fits = r && node_admits(r->node, needs, d->wg->spec.topology_key) == NODE_OK &&
                 room_fit(r, false, &nothing, &needs->requests) > 0;
     return fits ? f->node : NULL;
 }
 
 static bool bundles(struct gang_decision *g, bool beside, struct bundle *ret)
 {
-    struct work *w = work_of(g);
-    for (int32_t i = 0; i < w->pods.replicas; i++) {
-        const struct pod *p = beside ? w->pods.current[i] : NULL;
-        ret[i] = (struct bundle){g->v->memory->needs, p ? pod_place(p) : beside ? old_place(w, i) : NULL};
+    struct group_decision *d = decision_of(g);
+    for (int32_t i = 0; i < d->pods.replicas; i++) {
+        const struct pod *p = beside ? d->pods.current[i] : NULL;
+        ret[i] = (struct bundle){g->v->memory->needs, p ? pod_place(p) : beside ? old_place(d, i) : NULL};
     }
     return true;
 }
 
 static bool create(struct gang_decision *g, const struct placement *placed, size_t *ret_n)
 {
-    struct work *w = work_of(g);
-    const struct group_pods *c = &w->pods;
+    struct group_decision *d = decision_of(g);
+    const struct group_pods *c = &d->pods;
     const struct resources *needs = &g->v->memory->needs->requests;
-    struct resources *requests = arena_new(w->a, struct resources);
-    *requests = (struct resources){arena_memdup(w->a, needs->items, needs->n * sizeof *needs->items), needs->n};
-    *ret_n = (size_t)(c->replicas - (workergroup_has_agent(w->wg) ? c->gang.existing : 0));
+    struct resources *requests = arena_new(d->a, struct resources);
+    *requests = (struct resources){arena_memdup(d->a, needs->items, needs->n * sizeof *needs->items), needs->n};
+    *ret_n = (size_t)(c->replicas - (workergroup_has_agent(d->wg) ? c->gang.existing : 0));
     for (int32_t i = 0; i < c->replicas; i++) {
         if (c->current[i])
             continue;
         struct gang_pod pod = {
             .index = i,
-            .name = group_pod_name(w->wg, i, w->gang.incarnation, w->a),
+            .name = group_pod_name(d->wg, i, d->gang.incarnation, d->a),
             .pin = placed->nodes[i],
         };
         const char *body;
-        if (!render(w, &pod, &body))
+        if (!render(d, &pod, &body))
             return false;
         gang_add_pod(g, pod.name, body, pod.pin, requests);
     }
@@ -204,71 +205,71 @@ static bool create(struct gang_decision *g, const struct placement *placed, size
 
 static void give_back(struct gang_decision *g, const char *reason, const char *message)
 {
-    struct work *w = work_of(g);
-    if (w->pods.gang.existing || g->refused)
-        attempt_roll_back(w, reason, message);
+    struct group_decision *d = decision_of(g);
+    if (d->pods.gang.existing || g->refused)
+        attempt_roll_back(d, reason, message);
     else
         gang_wait(g, reason, message);
 }
 
-static bool refused_now(const struct work *w)
+static bool refused_now(const struct group_decision *d)
 {
-    const struct gang_memory *m = w->v->gang.memory;
-    return m->refusal_reason && m->refusal_incarnation == w->pods.gang.incarnation;
+    const struct gang_memory *m = d->v->gang.memory;
+    return m->refusal_reason && m->refusal_incarnation == d->pods.gang.incarnation;
 }
 
-void group_gang_init(struct work *w)
+void group_gang_init(struct group_decision *d)
 {
-    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back};
+    static const struct gang_owner owner = {draft, dry_run, service, bundles, create, give_back};
     static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY,    COND_SUCCEEDED,
                                         COND_FAILED,   COND_SUSPENDED, COND_GPU_LOST, NULL};
-    const struct workergroup *wg = w->wg;
-    struct gang_trial *only = arena_new(w->a, struct gang_trial);
-    *only = (struct gang_trial){.hash = w->spec_hash};
-    w->gang = (struct gang_decision){
+    const struct workergroup *wg = d->wg;
+    struct gang_dry_run *only = arena_new(d->a, struct gang_dry_run);
+    *only = (struct gang_dry_run){.hash = d->spec_hash};
+    d->gang = (struct gang_decision){
         .owner = &owner,
-        .v = &w->v->gang,
+        .v = &d->v->gang,
         .object = &wg->obj,
-        .a = w->a,
-        .plan = w->plan,
+        .a = d->a,
+        .plan = d->plan,
         .name = wg->obj.meta.name,
         .strategy = wg->spec.strategy,
         .topology_key = wg->spec.topology_key,
         .timeout_s = wg->spec.timeout_s,
         .node_lost_s = wg->spec.node_lost_s,
         .size = wg->spec.replicas,
-        .incarnation = w->pods.gang.incarnation,
-        .borrowed = w->pods.bundles,
-        .needs_setup = workergroup_has_agent(w->wg) && !w->pods.bundles,
+        .incarnation = d->pods.gang.incarnation,
+        .borrowed = d->pods.bundles,
+        .needs_setup = workergroup_has_agent(d->wg) && !d->pods.bundles,
         .edited = wg->status.observed_generation != wg->obj.meta.generation,
-        .begun = w->pods.begun,
-        .refused = refused_now(w),
+        .begun = d->pods.begun,
+        .refused = refused_now(d),
         .service_first = true,
         .gone_text = "waits until the pods of an earlier attempt are gone",
-        .trials = only,
-        .n_trials = !w->pods.bundles,
-        .pods = &w->pods.gang,
+        .dry_runs = only,
+        .n_dry_runs = !d->pods.bundles,
+        .pods = &d->pods.gang,
     };
-    conditions_init(&w->gang.conditions, types, wg->obj.meta.generation, wg->status.conditions,
+    conditions_init(&d->gang.conditions, types, wg->obj.meta.generation, wg->status.conditions,
                     wg->status.n_conditions);
 }
 
-static void wait_for_bundles(struct work *w)
+static void wait_for_bundles(struct group_decision *d)
 {
-    const struct group_bundles *p = w->pods.bundles;
-    conditions_accept(&w->gang.conditions);
-    gang_wait(&w->gang, p->wait_reason ? p->wait_reason : REASON_PENDING, p->wait_message ? p->wait_message : "");
+    const struct group_bundles *p = d->pods.bundles;
+    conditions_accept(&d->gang.conditions);
+    gang_wait(&d->gang, p->wait_reason ? p->wait_reason : REASON_PENDING, p->wait_message ? p->wait_message : "");
 }
 
-void group_gang_create(struct work *w)
+void group_gang_create(struct group_decision *d)
 {
-    if (w->pods.bundles) {
-        wait_for_bundles(w);
+    if (d->pods.bundles) {
+        wait_for_bundles(d);
         return;
     }
-    if (!w->gang.begun)
-        w->gang.pause_ms = attempt_pause_left_ms(w, NULL);
-    if (w->gang.pause_ms > 0)
-        w->gang.pause_text = attempt_pause_text(w);
-    gang_create(&w->gang);
+    if (!d->gang.begun)
+        d->gang.pause_ms = attempt_pause_left_ms(d);
+    if (d->gang.pause_ms > 0)
+        d->gang.pause_text = attempt_pause_text(d);
+    gang_create(&d->gang);
 }

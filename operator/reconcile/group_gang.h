@@ -2,9 +2,9 @@
 // The WorkerGroup as the owner of a gang, and its status.
 #pragma once
 
-#include "operator/reconcile/work.h"
+#include "operator/reconcile/group_decision.h"
 
-// Call this when the other parts of the work are known.
-void group_gang_init(struct work *w);
+// Call this when the other parts of the decision are known.
+void group_gang_init(struct group_decision *d);
 // Call this if some pods of the present incarnation are missing.
-void group_gang_create(struct work *w);
+void group_gang_create(struct group_decision *d);

@@ -4,46 +4,17 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
+#include "operator/reconcile/pod_failure.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 #include <inttypes.h>
 
-enum {
-    KILLED_MS = 60 * 1000, // time for a kubelet to explain why it ends a pod
-    EXIT_SIGKILL = 137,
-    EXIT_SIGTERM = 143,
-};
+enum { KILLED_MS = 60 * 1000 }; // time for a kubelet to explain why it ends a pod
 
 static bool node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
 {
     return pod_node_gone(v->gang.cluster, p, v->wg->spec.node_lost_s, v->gang.now_ms, ret_ms);
-}
-
-// The container that made the pod fail: the first one that ended with an exit code other than 0.
-static const struct container_status *culprit(const struct pod *p)
-{
-    const struct container_status *first = NULL;
-    for (size_t i = 0; i < p->n_containers; i++) {
-        const struct container_status *s = &p->containers[i];
-        if (s->terminated && s->exit_code != 0 && (!first || s->finished_ms < first->finished_ms))
-            first = s;
-    }
-    return first;
-}
-
-static bool has_sidecars(const struct pod *p)
-{
-    int n = 0;
-    for (size_t i = 0; i < p->n_containers; i++)
-        n += !p->containers[i].init;
-    return n > 1;
-}
-
-static bool was_killed(const struct container_status *s)
-{
-    return s->terminated && !s->init && (s->exit_code == EXIT_SIGTERM || s->exit_code == EXIT_SIGKILL) &&
-           str_eq(s->reason, FAILURE_ERROR);
 }
 
 // The kubelet ends the containers of a pod that it evicts one by one, and gives the reason only then. So a container
@@ -53,69 +24,18 @@ static int64_t await_reason(struct group_pods *c, const struct group_view *v)
 {
     int64_t first_ms = 0;
     for (int32_t i = 0; i < c->replicas; i++) {
-        const struct pod *p = c->current[i];
-        for (size_t k = 0; p && has_sidecars(p) && k < p->n_containers; k++)
-            if (was_killed(&p->containers[k]) && (!first_ms || p->containers[k].finished_ms < first_ms))
-                first_ms = p->containers[k].finished_ms;
+        int64_t ms = c->current[i] ? pod_failure_killed_ms(c->current[i]) : 0;
+        if (ms && (!first_ms || ms < first_ms))
+            first_ms = ms;
     }
     if (!first_ms)
         return 0;
-    return patience_of(v->gang.memory, PATIENCE_KILLED, first_ms, first_ms, KILLED_MS, v->gang.now_ms, &c->killed);
-}
-
-// One of several containers has failed, but the others keep the pod running, so nobody else would notice.
-static const struct container_status *failed_sidecar(const struct pod *p, int64_t killed_left_ms, int64_t *ret_ms)
-{
-    for (size_t i = 0; has_sidecars(p) && i < p->n_containers; i++) {
-        const struct container_status *s = &p->containers[i];
-        if (s->init || !s->terminated || !s->exit_code)
-            continue;
-        if (!was_killed(s) || killed_left_ms <= 0)
-            return s;
-        *ret_ms = killed_left_ms;
-    }
-    return NULL;
+    return wait_of(v->gang.memory, WAIT_KILLED, first_ms, first_ms, KILLED_MS, v->gang.now_ms, &c->killed);
 }
 
 static int64_t deletion_asked_ms(const struct pod *p)
 {
     return p->obj.meta.deleted_ms - p->obj.meta.deletion_grace_s * 1000;
-}
-
-static int64_t ended_ms(const struct group_view *v, const struct pod *p)
-{
-    const struct container_status *s = culprit(p);
-    return s && s->finished_ms ? MIN(s->finished_ms, v->gang.now_ms) : v->gang.now_ms;
-}
-
-static struct group_failure failure_of(const struct group_view *v, const struct pod *p, bool lost, bool deleted,
-                                       int32_t index, struct arena *a)
-{
-    const struct container_status *s = culprit(p);
-    struct group_failure f = {
-        .rank = index * v->wg->spec.workers_per_replica,
-        .pod = p->obj.meta.name,
-        .node = p->node,
-        .exit_code = s ? s->exit_code : -1,
-        .time_ms = ended_ms(v, p),
-        .reason = s && s->reason ? s->reason
-                  : p->reason    ? p->reason
-                                 : FAILURE_ERROR,
-        .message = s && s->message ? s->message : p->message,
-    };
-    if (s && has_sidecars(p))
-        f.message = arena_printf(a, "container %s%s%s", s->name, f.message ? ": " : "", f.message ? f.message : "");
-    if (p->disruption) {
-        f.reason = p->disruption;
-        f.message = p->message;
-    } else if (lost) {
-        f.reason = FAILURE_NODE_LOST;
-        f.message = "the node has been silent for longer than placement.nodeLostSeconds, or is gone";
-    } else if (deleted) {
-        f.reason = FAILURE_POD_DELETED;
-        f.message = "somebody else deleted the pod";
-    }
-    return f;
 }
 
 static void note_silence(struct group_pods *c, const struct group_view *v, const struct pod *p, bool current)
@@ -136,20 +56,20 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
     int64_t left = -1;
     bool failed = p->phase == POD_FAILED ||
                   (workergroup_has_agent(v->wg) && p->phase == POD_SUCCEEDED); // an agent stays to the end
-    failed = failed || failed_sidecar(p, killed_left_ms, &left);
+    failed = failed || pod_failure_of_sidecar(p, killed_left_ms, &left);
     if (left > 0 && !failed)
         gang_pods_look_again(&c->gang, left);
     bool lost = !pod_terminal(p) && node_lost(v, p, NULL);
     // If the pod ended after the deletion, the deletion killed it.
-    bool deleted =
-        p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED && (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
+    bool deleted = p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED &&
+                   (!failed || pod_failure_ms(p, v->gang.now_ms) >= deletion_asked_ms(p));
     if (!failed && !lost && !deleted)
         return;
     c->failed[index] = true;
     c->n_failed++;
     c->displaced = c->displaced || lost || p->disruption;
     bool infrastructure = p->disruption || lost || deleted;
-    int64_t began = ended_ms(v, p);
+    int64_t began = pod_failure_ms(p, v->gang.now_ms);
     if (lost) {
         const struct node *n = cluster_node(v->gang.cluster, p->node);
         began = n ? n->ready_changed_ms : 0;
@@ -162,7 +82,8 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
                  (began == c->failure_began_ms && infrastructure && !c->infrastructure);
     if (!first)
         return;
-    c->failure = failure_of(v, p, lost, deleted, index, a);
+    c->failure = pod_failure_text(p, lost, deleted, v->gang.now_ms, a);
+    c->failure.rank = index * v->wg->spec.workers_per_replica;
     c->failure_began_ms = began;
     c->infrastructure = infrastructure;
 }

@@ -31,7 +31,7 @@ struct group_pods {
     struct group_failure failure; // time_ms 0 = no current pod has failed
     int64_t failure_began_ms;     // distinguishes the cause from its consequences
     bool infrastructure;          // the failure is not the user's: eviction, lost node, deleted pod
-    struct patience killed;       // the wait for the kubelet to explain a killed container
+    struct wait killed;           // the wait for the kubelet to explain a killed container
     int64_t silent_since_ms;      // since when the node of a current pod has been silent but not lost; 0 = none is
 };
 

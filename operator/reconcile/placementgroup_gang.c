@@ -7,6 +7,7 @@
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/gang_manifest.h"
+#include "operator/reconcile/gang_verdict.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
@@ -66,9 +67,9 @@ static bool render(struct placementgroup_decision *d, struct bundlepod *p, const
     return bundlepod_render(d->plg, &d->bundles, p, d->a, ret_json, &err) == 0 || gang_invalid(&d->gang, err.msg);
 }
 
-static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
+static bool dry_run(struct gang_decision *g, const struct gang_dry_run *run, const char *name, const char **ret_body)
 {
-    struct bundlepod pod = {.pod.name = name, .items = &t->bundle, .n = 1};
+    struct bundlepod pod = {.pod.name = name, .items = &run->bundle, .n = 1};
     return render(decision_of(g), &pod, ret_body);
 }
 
@@ -80,14 +81,14 @@ static int32_t first_of(const struct bundles *b, size_t shape)
     return i;
 }
 
-size_t placementgroup_gang_trials(const struct placementgroup_decision *d, struct gang_trial **ret)
+size_t placementgroup_gang_dry_runs(const struct placementgroup_decision *d, struct gang_dry_run **ret)
 {
     const struct bundles *b = &d->bundles;
     size_t n = MIN(b->n_shapes, (size_t)DRY_RUNS_FURTHER + 1);
     *ret = arena_array(d->a, n, sizeof **ret);
     for (size_t i = 0; i < n; i++) {
         const char *text = arena_printf(d->a, "%016" PRIx64 " %016" PRIx64, d->template_hash, b->shapes[i].hash);
-        (*ret)[i] = (struct gang_trial){str_hash(text, strlen(text)), first_of(b, i)};
+        (*ret)[i] = (struct gang_dry_run){str_hash(text, strlen(text)), first_of(b, i)};
     }
     return n;
 }
@@ -275,7 +276,7 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
 
 void placementgroup_gang_init(struct placementgroup_decision *d)
 {
-    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back};
+    static const struct gang_owner owner = {draft, dry_run, service, bundles, create, give_back};
     static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_FAILED, NULL};
     const struct placementgroup *plg = d->plg;
     const struct placementgroup_status *s = &plg->status;
@@ -297,8 +298,8 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
         .gone_text = "waits until the pods that had its bundles are gone",
         .pods = &d->pods.gang,
     };
-    d->gang.n_trials = placementgroup_gang_trials(d, &d->gang.trials);
-    d->gang.refused = gang_refused_lately(&d->gang);
+    d->gang.n_dry_runs = placementgroup_gang_dry_runs(d, &d->gang.dry_runs);
+    d->gang.refused = gang_verdict_refused_lately(&d->gang);
     conditions_init(&d->gang.conditions, types, plg->obj.meta.generation, s->conditions, s->n_conditions);
     conditions_alive(&d->gang.conditions);
 }

@@ -48,13 +48,13 @@ static void note_dead(struct placementgroup_pods *r, const struct pod *p, const 
 }
 
 // The device plugin of the node may not have noticed the loss yet, and would hand out the lost GPU again.
-static void shun(struct placementgroup_pods *r, const char *node)
+static void avoid(struct placementgroup_pods *r, const char *node)
 {
     size_t i = 0;
-    while (i < r->n_shunned && !str_eq(r->shunned[i], node))
+    while (i < r->n_avoided && !str_eq(r->avoided[i], node))
         i++;
-    r->shunned[i] = node;
-    r->n_shunned = MAX(r->n_shunned, i + 1);
+    r->avoided[i] = node;
+    r->n_avoided = MAX(r->n_avoided, i + 1);
 }
 
 // The newest first: if two pods claim a bundle, the newer one was made with more knowledge.
@@ -142,7 +142,7 @@ void placementgroup_pods_take(const struct placementgroup_view *v, const struct 
     gang_pods_look_ahead(&ret->gang, &v->gang);
     ret->pod_of = arena_array(a, (size_t)b->n, sizeof *ret->pod_of);
     ret->differs = arena_array(a, v->gang.n_pods, sizeof *ret->differs);
-    ret->shunned = arena_array(a, v->gang.n_pods, sizeof *ret->shunned);
+    ret->avoided = arena_array(a, v->gang.n_pods, sizeof *ret->avoided);
     ret->gang.gone = arena_array(a, v->gang.n_pods, sizeof *ret->gang.gone);
     for (size_t i = 0; i < v->gang.n_pods; i++) {
         int64_t left = -1;
@@ -152,7 +152,7 @@ void placementgroup_pods_take(const struct placementgroup_view *v, const struct 
         if (left >= 0)
             gang_pods_look_again(&ret->gang, left);
         if (why && ours && p->node && lost_a_gpu(v, i))
-            shun(ret, p->node);
+            avoid(ret, p->node);
         if (why || !ours)
             note_dead(ret, p, ours && candidates[n].n ? why : NULL);
         else

@@ -18,8 +18,8 @@ struct placementgroup_pods {
     bool changed;              // one of the live pods differs
     const struct pod *lost;    // the first dead pod whose bundles are missing, and why it is dead
     const char *lost_reason;
-    const char **shunned; // nodes of dead pods that have lost a GPU, each once
-    size_t n_shunned;
+    const char **avoided; // nodes of dead pods that have lost a GPU, each once
+    size_t n_avoided;
 };
 
 void placementgroup_pods_take(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,

@@ -4,7 +4,10 @@
 
 #include "common/base/mem.h"
 #include "operator/reconcile/accept.h"
+#include "operator/reconcile/gang_create.h"
 #include "operator/reconcile/gang_manifest.h"
+#include "operator/reconcile/gang_verdict.h"
+#include "operator/reconcile/gang_whole.h"
 #include "operator/reconcile/placementgroup_gang.h"
 #include "operator/reconcile/reason.h"
 
@@ -53,7 +56,7 @@ static void show(struct placementgroup_decision *d, const char *more)
     conditions_set(&d->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
                    arena_printf(d->a, "all %d bundles are bound, on %zu pod%s", d->bundles.n, r->gang.n_live,
                                 r->gang.n_live == 1 ? "" : "s"));
-    if (gang_show_stuck(&d->gang))
+    if (gang_whole_stuck(&d->gang))
         return;
     if ((size_t)r->gang.ready < r->gang.n_live)
         conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
@@ -115,7 +118,7 @@ static void spec_changed(struct placementgroup_decision *d)
 {
     const struct placementgroup_pods *r = &d->pods;
     bool was_whole = conditions_was(&d->gang.conditions, SCHEDULED);
-    enum gang_verdict verdict = gang_judge_change(&d->gang, was_whole);
+    enum gang_verdict verdict = gang_verdict_of_change(&d->gang, was_whole);
     if (verdict == GANG_REFUSED) {
         keep_earlier(d);
         return;
@@ -168,10 +171,10 @@ size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_
     struct arena a = ARENA_INIT;
     struct refusal refusal;
     struct placementgroup_decision d = {.plg = plg, .a = &a};
-    struct gang_trial *trials;
-    size_t n = expand(&d, &refusal) ? placementgroup_gang_trials(&d, &trials) : 0;
+    struct gang_dry_run *dry_runs;
+    size_t n = expand(&d, &refusal) ? placementgroup_gang_dry_runs(&d, &dry_runs) : 0;
     for (size_t i = 0; i < n; i++)
-        ret[i] = trials[i].hash;
+        ret[i] = dry_runs[i].hash;
     arena_done(&a);
     return n;
 }
@@ -198,8 +201,8 @@ void placementgroup_reconcile(const struct placementgroup_view *v, struct arena 
         lost_some(&d);
     else
         gang_create(&d.gang);
-    for (size_t i = 0; i < d.pods.n_shunned; i++) // while the dead pods exist, also after a restart of the operator
-        plan_avoid(ret, d.pods.shunned[i]);
+    for (size_t i = 0; i < d.pods.n_avoided; i++) // while the dead pods exist, also after a restart of the operator
+        plan_avoid(ret, d.pods.avoided[i]);
     if (d.pods.gang.look_again_ms >= 0)
         plan_requeue(ret, d.pods.gang.look_again_ms);
 }

@@ -41,19 +41,19 @@ struct action {
     const char *reason, *note;
 };
 
-// The kinds of waits of a decision. Each wait has its own limit (patience.h).
-enum patience_kind {
-    PATIENCE_BIND,      // for kube-scheduler
-    PATIENCE_PAUSE,     // before the next start after a failure
-    PATIENCE_DEADLINE,  // activeDeadlineSeconds
-    PATIENCE_TTL,       // ttlSecondsAfterFinished
-    PATIENCE_ADDRESSES, // for pods that have no address yet
-    PATIENCE_KILLED,    // for a kubelet to report why it killed a container
-    PATIENCE_STATUS,    // for a status that is as new as the pods
-    PATIENCE_KINDS
+// The kinds of waits of a decision. Each wait has its own limit (wait.h).
+enum wait_kind {
+    WAIT_BIND,      // for kube-scheduler
+    WAIT_PAUSE,     // before the next start after a failure
+    WAIT_DEADLINE,  // activeDeadlineSeconds
+    WAIT_TTL,       // ttlSecondsAfterFinished
+    WAIT_ADDRESSES, // for pods that have no address yet
+    WAIT_KILLED,    // for a kubelet to report why it killed a container
+    WAIT_STATUS,    // for a status that is as new as the pods
+    WAIT_KINDS
 };
 
-struct patience {
+struct wait {
     int64_t token; // differs between one wait and the next; 0 = there is no wait
     int64_t since_ms;
 };
@@ -71,8 +71,8 @@ struct plan {
     bool rolls_back;        // the gang is given back and tried again later (struct gang_memory)
     const char **contended; // nodes that did not take the pods planned for them, or that lost a GPU
     size_t n_contended;
-    struct patience waits[PATIENCE_KINDS]; // as in struct gang_memory
-    const struct line_note *line;          // news for the line about this gang; NULL = the gang does not wait
+    struct wait waits[WAIT_KINDS]; // as in struct gang_memory
+    const struct line_note *line;  // news for the line about this gang; NULL = the gang does not wait
     struct arena *arena;
 };
 

@@ -9,7 +9,7 @@
 struct reach {
     int64_t listening_ms; // since when agents can connect to this replica with its present keys; 0 = they cannot
     size_t expected;      // agents of the cluster whose pods run
-    const struct agent_witness *agents, *replicas; // the ones that are connected longest
+    const struct connected_peer *agents, *replicas; // the ones that are connected longest
     size_t n_agents, n_replicas;
 };
 

@@ -39,7 +39,7 @@ struct gang_memory {
     int64_t status_wanted_ms;
     // The time of this process's previous decision, and what that decision waited for. 0 = there was none.
     int64_t looked_ms;
-    struct patience waits[PATIENCE_KINDS];
+    struct wait waits[WAIT_KINDS];
 };
 
 // The settings of pods with an agent. Keys and addresses come from outside. They are there when the operator starts, or
@@ -65,6 +65,6 @@ struct gang_view {
     const struct gang_memory *memory;
     // The number of objects of this kind whose status waits: the present number, or the highest since this object's
     // status waits. The more there are, the longer each status may wait.
-    int32_t moving;
+    int32_t waiting_statuses;
     int64_t now_ms; // Unix time
 };

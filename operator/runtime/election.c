@@ -23,7 +23,7 @@ struct exchange { // one request to the API server
 };
 
 // The present state. Each count says how often something has happened.
-struct standing {
+struct election_state {
     unsigned terms;          // how often it was elected
     bool leading;            // it leads in the last of these terms
     int64_t writes_until_ms; // leader_writes_until_ms()
@@ -42,12 +42,12 @@ struct standing {
 struct election {
     struct election_options options; // as given by the caller
     struct loop_wakeup *news;        // for the operator's loop
-    struct standing told;            // the state that the loop has reported; only the loop uses it
+    struct election_state told;      // the state that the loop has reported; only the loop uses it
     void (*released)(void *ctx);
     void *released_ctx;
 
     pthread_mutex_t lock;
-    struct standing standing; // protected by the lock
+    struct election_state state; // protected by the lock
     _Atomic(int) order;
 
     // Only the thread uses these:
@@ -61,14 +61,14 @@ struct election {
 
 // The thread
 
-static struct standing *standing_begin(struct election *e)
+static struct election_state *state_begin(struct election *e)
 {
     pthread_mutex_lock(&e->lock);
-    e->standing.writes_until_ms = e->leader ? leader_writes_until_ms(e->leader) : 0;
-    return &e->standing;
+    e->state.writes_until_ms = e->leader ? leader_writes_until_ms(e->leader) : 0;
+    return &e->state;
 }
 
-static void standing_end(struct election *e)
+static void state_end(struct election *e)
 {
     pthread_mutex_unlock(&e->lock);
     loop_wakeup_signal(e->news);
@@ -78,13 +78,13 @@ static void standing_end(struct election *e)
 static void publish(void *ctx)
 {
     struct election *e = ctx;
-    standing_begin(e);
+    state_begin(e);
     pthread_mutex_unlock(&e->lock);
 }
 
 static void on_leader(void *ctx, const struct leader_news *n)
 {
-    struct standing *s = standing_begin(ctx);
+    struct election_state *s = state_begin(ctx);
     s->terms += n->elected;
     s->leading = n->elected || (s->leading && !n->lost);
     s->recovered += n->recovered;
@@ -102,26 +102,26 @@ static void on_leader(void *ctx, const struct leader_news *n)
         snprintf(s->holder, sizeof s->holder, "%s", n->holder);
         snprintf(s->watches, sizeof s->watches, "%s", n->watches);
     }
-    standing_end(ctx);
+    state_end(ctx);
 }
 
 static void on_exchange(void *ctx, const char *method, int http_status, int64_t micros)
 {
-    struct standing *s = standing_begin(ctx);
+    struct election_state *s = state_begin(ctx);
     if (s->n_exchanges < EXCHANGES_MAX) {
         struct exchange *x = &s->exchanges[s->n_exchanges++];
         *x = (struct exchange){.status = http_status, .micros = micros};
         snprintf(x->method, sizeof x->method, "%s", method);
     }
-    standing_end(ctx);
+    state_end(ctx);
 }
 
 static void on_released(void *ctx)
 {
     struct election *e = ctx;
     e->leader = NULL; // it has freed itself
-    standing_begin(e)->released = true;
-    standing_end(e);
+    state_begin(e)->released = true;
+    state_end(e);
 }
 
 static void on_order(void *ctx)
@@ -154,7 +154,7 @@ static void give_order(struct election *e, enum order order)
 
 // The operator's loop
 
-static void tell_exchanges(const struct election *e, const struct standing *now)
+static void tell_exchanges(const struct election *e, const struct election_state *now)
 {
     for (int i = 0; e->options.observe && i < now->n_exchanges; i++) {
         const struct exchange *x = &now->exchanges[i];
@@ -162,7 +162,7 @@ static void tell_exchanges(const struct election *e, const struct standing *now)
     }
 }
 
-static void tell(struct election *e, const struct standing *before, const struct standing *now)
+static void tell(struct election *e, const struct election_state *before, const struct election_state *now)
 {
     const struct leader_options *o = &e->options.leader;
     bool holder = now->holders != before->holders && !now->leading;
@@ -182,10 +182,10 @@ static void tell(struct election *e, const struct standing *before, const struct
 static void on_news(void *ctx)
 {
     struct election *e = ctx;
-    struct standing before = e->told;
+    struct election_state before = e->told;
     pthread_mutex_lock(&e->lock);
-    e->told = e->standing;
-    e->standing.n_exchanges = 0;
+    e->told = e->state;
+    e->state.n_exchanges = 0;
     pthread_mutex_unlock(&e->lock);
     tell_exchanges(e, &e->told);
     if (!e->released) {
@@ -264,8 +264,8 @@ bool election_may_write(struct election *e)
     if (!election_is_leading(e))
         return false;
     pthread_mutex_lock(&e->lock);
-    bool same = e->standing.leading && e->standing.terms == e->told.terms;
-    int64_t until = same ? e->standing.writes_until_ms : 0;
+    bool same = e->state.leading && e->state.terms == e->told.terms;
+    int64_t until = same ? e->state.writes_until_ms : 0;
     pthread_mutex_unlock(&e->lock);
     return clock_mono_us(&clock_system) / 1000 < until;
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// There are a table of objects and a short queue of writes. Each object has a token bucket and its recent series. The
-// table drops the least recently used object first. A repeat waits while its Event is being written, so that the patch
-// finds the Event.
+// A short queue of writes. A repeat waits while its Event is being written, so that the patch finds the Event.
 
 #include "operator/runtime/recorder.h"
 
 #include "common/base/list.h"
-#include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/api/event.h"
 #include "operator/kube/inquiry.h"
+#include "operator/runtime/event_history.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,33 +19,12 @@
 enum {
     NOTE_MAX = 1024,        // bytes; the API server refuses more
     NAME_MAX_LEN = 253,     // bytes in the name of an Event
-    OBJECTS_MAX = 2048,     // objects
-    SERIES_MAX = 16,        // per object
     QUEUE_MAX = 256,        // writes that wait
     IN_FLIGHT_MAX = 4,      // few, because Events must not delay the work that they report
-    BURST = 25,             // client-go's spam filter
-    REFILL_MS = 300000,     // until there is one more token
     SERIES_GAP_MS = 600000, // after a longer silence, a new Event begins
     TIMEOUT_MS = 30000,
     PATIENCE_MS = 2000, // how long an Event that is no warning waits for a calm
     CALM_MS = 100, // a calm: so long without other requests of ours; requests about one object follow each other faster
-};
-
-struct series {
-    uint64_t key; // hash of type, reason and note; 0 = free
-    uint64_t id;  // it is in the name of the Event
-    int32_t count, written;
-    int64_t first_wall_ms, last_wall_ms, last_ms;
-    bool busy; // a write is queued or in progress
-};
-
-struct event_object {
-    struct list link; // in recorder.objects, least recently used first
-    char *key;        // kind and UID
-    int tokens;
-    int64_t refilled_ms;
-    struct series *series; // most objects have one or two
-    int n_series;
 };
 
 // A write: first queued, then in progress.
@@ -69,8 +46,7 @@ struct recorder {
     struct loop_timer *pump;
     const char *controller, *instance;
     struct rand rand;
-    struct map by_key; // key -> struct event_object
-    struct list objects;
+    struct event_history history;
     struct list queued, sent;
     int n_queued, n_sent;
     uint64_t own, others;                      // how many requests the client has sent so far
@@ -85,68 +61,6 @@ static void event_write_free(struct event_write *w)
     free(w->body);
     free(w->object);
     free(w);
-}
-
-static void event_object_free(struct recorder *r, struct event_object *s)
-{
-    map_del(&r->by_key, s->key);
-    list_remove(&s->link);
-    free(s->key);
-    free(s->series);
-    free(s);
-}
-
-static struct event_object *event_object_get(struct recorder *r, const char *key)
-{
-    struct event_object *s = map_get(&r->by_key, key);
-    if (!s) {
-        if (r->by_key.used >= OBJECTS_MAX)
-            event_object_free(r, CONTAINER_OF(r->objects.next, struct event_object, link));
-        s = xcalloc(1, sizeof *s);
-        s->key = xstrdup(key);
-        s->tokens = BURST;
-        s->refilled_ms = clock_mono_ms(r->clock);
-        list_init(&s->link);
-        map_set(&r->by_key, key, s);
-    }
-    list_remove(&s->link);
-    list_append(&r->objects, &s->link);
-    return s;
-}
-
-static bool take_token(struct event_object *s, int64_t now)
-{
-    int64_t more = (now - s->refilled_ms) / REFILL_MS;
-    s->refilled_ms += more * REFILL_MS;
-    s->tokens = (int)MIN(s->tokens + more, BURST);
-    if (!s->tokens)
-        return false;
-    s->tokens--;
-    return true;
-}
-
-static struct series *series_find(struct event_object *s, uint64_t key)
-{
-    for (int i = 0; i < s->n_series; i++)
-        if (s->series[i].key == key)
-            return &s->series[i];
-    return NULL;
-}
-
-// Returns a place for a new series: a free one, otherwise the one that was silent longest. Other series may move.
-static struct series *series_slot(struct event_object *s)
-{
-    struct series *oldest = NULL;
-    for (int i = 0; i < s->n_series; i++) {
-        if (!s->series[i].key)
-            return &s->series[i];
-        if (!oldest || s->series[i].last_ms < oldest->last_ms)
-            oldest = &s->series[i];
-    }
-    if (s->n_series == SERIES_MAX)
-        return oldest;
-    s->series = xrealloc(s->series, (size_t)s->n_series + 1, sizeof *s->series);
-    return &s->series[s->n_series++];
 }
 
 static uint64_t series_key(bool warning, const char *reason, const char *note)
@@ -266,7 +180,7 @@ static struct event_write *event_write_new(struct recorder *r, const struct even
 static void patch_series(struct recorder *r, struct event_object *object, struct series *s, const char *ns,
                          const char *name)
 {
-    if (s->busy || !take_token(object, clock_mono_ms(r->clock)))
+    if (s->busy || !event_object_take_token(object, clock_mono_ms(r->clock)))
         return; // the next patch contains the count
     struct arena a = ARENA_INIT;
     struct event e = {.ns = ns, .name = name, .series_count = s->count, .series_last_ms = s->last_wall_ms};
@@ -281,8 +195,8 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
 {
     struct event_write *w = ctx;
     struct recorder *r = w->recorder;
-    struct event_object *object = map_get(&r->by_key, w->object);
-    struct series *s = object ? series_find(object, w->series_key) : NULL;
+    struct event_object *object = event_history_find(&r->history, w->object);
+    struct series *s = object ? event_object_series(object, w->series_key) : NULL;
     (void)response;
     list_remove(&w->link);
     r->n_sent--;
@@ -347,10 +261,10 @@ static void record(struct recorder *r, const struct object *regarding, bool warn
                    const char *note)
 {
     _cleanup_(free_p) char *key = object_key(regarding);
-    struct event_object *object = event_object_get(r, key);
     uint64_t hash = series_key(warning, reason, note);
     int64_t now = clock_mono_ms(r->clock), wall = clock_wall_ms(r->clock);
-    struct series *s = series_find(object, hash);
+    struct event_object *object = event_history_get(&r->history, key, now);
+    struct series *s = event_object_series(object, hash);
     if (s && now - s->last_ms <= SERIES_GAP_MS) {
         char name[NAME_MAX_LEN + 1];
         s->count++;
@@ -359,12 +273,12 @@ static void record(struct recorder *r, const struct object *regarding, bool warn
         patch_series(r, object, s, event_ns(regarding), event_name(regarding, s->id, name, sizeof name));
         return;
     }
-    if (!take_token(object, now)) {
+    if (!event_object_take_token(object, now)) {
         metric_add(r->dropped, 1);
         return;
     }
     if (!s)
-        s = series_slot(object);
+        s = event_object_slot(object);
     *s = (struct series){
         .key = hash, .id = rand_u64(&r->rand), .count = 1, .first_wall_ms = wall, .last_wall_ms = wall, .last_ms = now};
     create_event(r, object, s, regarding, warning, reason, note);
@@ -380,7 +294,7 @@ void recorder_event(struct recorder *r, const struct object *regarding, bool war
 void recorder_forget(struct recorder *r, const struct object *gone)
 {
     _cleanup_(free_p) char *key = object_key(gone);
-    struct event_object *s = map_get(&r->by_key, key);
+    struct event_object *s = event_history_find(&r->history, key);
     if (!s)
         return;
     LIST_FOREACH(l, &r->queued) {
@@ -392,7 +306,7 @@ void recorder_forget(struct recorder *r, const struct object *gone)
         metric_add(r->dropped, 1);
         event_write_free(w);
     }
-    event_object_free(r, s);
+    event_history_forget(&r->history, s);
 }
 
 struct recorder *recorder_new(struct loop *loop, struct kube_client *client, const char *controller,
@@ -405,7 +319,7 @@ struct recorder *recorder_new(struct loop *loop, struct kube_client *client, con
     r->controller = controller;
     r->instance = instance;
     rand_seed_system(&r->rand); // names must differ from those of an earlier process
-    list_init(&r->objects);
+    event_history_init(&r->history);
     list_init(&r->queued);
     list_init(&r->sent);
     if (metrics) {
@@ -428,9 +342,7 @@ void recorder_free(struct recorder *r)
         inquiry_drop(w->inquiry);
         event_write_free(w);
     }
-    while (!list_empty(&r->objects))
-        event_object_free(r, CONTAINER_OF(r->objects.next, struct event_object, link));
-    map_done(&r->by_key);
+    event_history_done(&r->history);
     loop_timer_free(r->pump);
     free(r);
 }

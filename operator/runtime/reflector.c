@@ -118,8 +118,8 @@ static void on_bookmark(struct reflector *r, const struct watch_event *e)
 // Takes an object that was added, changed or deleted.
 static int on_change(struct reflector *r, const struct watch_event *e, struct err *err)
 {
-    struct glance g;
-    if (e->type != WATCH_DELETED && glance_read(e->object, e->object_len, &g) && store_holds(r->store, &g)) {
+    struct object_peek g;
+    if (e->type != WATCH_DELETED && object_peek(e->object, e->object_len, &g) && store_holds(r->store, &g)) {
         watch_saw(&r->watch, g.version); // it is our own write, and its answer came first
         store_saw(r->store, g.version);
         return 0;

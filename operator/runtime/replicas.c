@@ -5,7 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/pod.h"
-#include "operator/runtime/territory.h"
+#include "operator/runtime/excluded_namespaces.h"
 
 #include <stdlib.h>
 

@@ -255,7 +255,7 @@ void store_wrote(struct store *s, const struct object *o)
         apply(s, get(s, o), o);
 }
 
-bool store_holds(const struct store *s, const struct glance *g)
+bool store_holds(const struct store *s, const struct object_peek *g)
 {
     const struct object *o = store_get(s, g->ns, g->name);
     return o && str_eq(o->meta.uid, g->uid) && str_eq(o->meta.resource_version, g->version);

@@ -4,8 +4,8 @@
 // loop. Not thread-safe.
 #pragma once
 
-#include "operator/api/glance.h"
 #include "operator/api/object.h"
+#include "operator/api/object_peek.h"
 
 struct store;
 
@@ -31,7 +31,7 @@ void store_wrote(struct store *s, const struct object *o);
 // If store_holds() returns true, the store has exactly this version, and store_put() need not be called. If
 // store_is_past() returns true, the watch is past this version, and store_wrote() need not be called. The object then
 // need not be decoded.
-bool store_holds(const struct store *s, const struct glance *g);
+bool store_holds(const struct store *s, const struct object_peek *g);
 bool store_is_past(const struct store *s, const char *resource_version);
 
 // Between begin and swap, store_put() marks the objects of a list. Swap deletes the objects without a mark, unless they

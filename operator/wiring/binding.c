@@ -15,9 +15,9 @@
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/calls.h"
 #include "operator/reconcile/names.h"
+#include "operator/runtime/excluded_namespaces.h"
 #include "operator/runtime/object_watch.h"
 #include "operator/runtime/replicas.h"
-#include "operator/runtime/territory.h"
 #include "operator/wiring/agent_pod.h"
 #include "operator/wiring/call_metrics.h"
 #include "operator/wiring/meshes.h"
@@ -375,7 +375,8 @@ static void on_secret(void *ctx)
 }
 
 // Both installations would create pods for the same groups, and delete each other's pods. There is one exception: an
-// installation for all namespaces ignores a namespace if another one watches only that namespace (runtime/territory).
+// installation for all namespaces ignores a namespace if another one watches only that namespace
+// (runtime/excluded_namespaces).
 static void on_rival(void *ctx, const char *ns, const char *pod, const char *watches)
 {
     const struct binding *b = ctx;

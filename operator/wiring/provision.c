@@ -3,7 +3,6 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/list.h"
-#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
@@ -16,8 +15,8 @@
 #include "operator/reconcile/bundles.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
+#include "operator/wiring/session_objects.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,9 +37,8 @@ struct provisioning {
     struct loop *loop;
     struct kube_client *client;
     struct store *const *stores;
-    struct loop_timer *timer;
-    struct list changes, session_objects;
-    int64_t renew_ms;
+    struct list changes;
+    struct session_objects *objects;
 };
 
 // A request of a client that has no answer yet.
@@ -58,16 +56,6 @@ struct pending_change {
     void *done_ctx;
 };
 
-// A WorkerGroup or a PlacementGroup that is renewed for a session.
-struct session_object {
-    struct list link;
-    struct provisioning *provisioning;
-    struct inquiry *inquiry;
-    const void *lifetime;
-    enum kind kind;
-    char *ns, *name, *uid;
-};
-
 static void pending_change_free(struct pending_change *c)
 {
     list_remove(&c->link);
@@ -81,16 +69,6 @@ static void pending_change_free(struct pending_change *c)
     free(c);
 }
 
-static void session_object_free(struct session_object *b)
-{
-    list_remove(&b->link);
-    inquiry_drop(b->inquiry);
-    free(b->ns);
-    free(b->name);
-    free(b->uid);
-    free(b);
-}
-
 // Ends the request with JSON, or with an error. `err` must not be part of the request, which is freed.
 static void answer(struct pending_change *c, const char *json, const struct err *err)
 {
@@ -100,94 +78,16 @@ static void answer(struct pending_change *c, const char *json, const struct err 
     done(ctx, json, json ? strlen(json) : 0, err);
 }
 
-// Delete objects of sessions that have ended. If the request is lost, the leader deletes the object, because nobody
-// renews it.
-
-static void on_dropped(void *ctx, const struct kube_response *response, const struct err *err)
-{
-    (void)ctx, (void)response;
-    if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CANCELED)
-        log_warn("the leader deletes a group whose session has ended", "error", err->msg, NULL);
-}
-
-static void drop(const struct provisioning *d, enum kind kind, const char *ns, const char *name, const char *uid)
-{
-    const struct kube_request r = {
-        .verb = VERB_DELETE, .kind = kind, .ns = ns, .name = name, .uid = uid, .grace_s = -1};
-    kube_send(d->client, &r, WRITE_TIMEOUT_MS, on_dropped, NULL);
-}
-
-// Renewing
-
-// Another group with the same name has another UID, and is not ours.
-static const char *renewal(const struct provisioning *d, const char *uid, struct arena *a)
-{
-    return json_print(a, "{'metadata':{'uid':%s,'annotations':{'" ANNOTATION_SESSION_RENEWED "':'%" PRId64 "'}}}", uid,
-                      loop_wall_ms(d->loop));
-}
-
-static void on_renewed(void *ctx, const struct kube_response *response, const struct err *err)
-{
-    struct session_object *b = ctx;
-    (void)response;
-    b->inquiry = NULL;
-    if (err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT)
-        session_object_free(b);
-    else if (err->code)
-        log_warn("a group cannot be renewed for its session; the operator tries again", "error", err->msg, NULL);
-}
-
-static void renew(struct session_object *b)
-{
-    struct arena a = ARENA_INIT;
-    const struct kube_request r = {.verb = VERB_PATCH_MERGE,
-                                   .kind = b->kind,
-                                   .ns = b->ns,
-                                   .name = b->name,
-                                   .body = renewal(b->provisioning, b->uid, &a)};
-    if (!b->inquiry)
-        b->inquiry = inquiry_send(b->provisioning->client, &r, WRITE_TIMEOUT_MS, on_renewed, b);
-    arena_done(&a);
-}
-
-static void on_timer(void *ctx)
-{
-    struct provisioning *d = ctx;
-    LIST_FOREACH(l, &d->session_objects)
-        renew(CONTAINER_OF(l, struct session_object, link));
-    if (!list_empty(&d->session_objects))
-        loop_timer_arm(d->timer, d->renew_ms);
-}
-
-static struct session_object *session_object_new(struct provisioning *d, const void *lifetime, enum kind kind,
-                                                 const struct meta *m)
-{
-    struct session_object *b = xcalloc(1, sizeof *b);
-    *b = (struct session_object){.provisioning = d,
-                                 .lifetime = lifetime,
-                                 .kind = kind,
-                                 .ns = xstrdup(m->ns),
-                                 .name = xstrdup(m->name),
-                                 .uid = xstrdup(m->uid)};
-    list_append(&d->session_objects, &b->link);
-    if (!loop_timer_armed(d->timer))
-        loop_timer_arm(d->timer, d->renew_ms);
-    return b;
-}
-
 // Creating
 
 // The object exists and belongs to this client.
 static void settle(struct pending_change *c, const struct meta *m, bool again)
 {
     struct arena a = ARENA_INIT;
-    if (c->bound && c->lifetime) {
-        struct session_object *b = session_object_new(c->provisioning, c->lifetime, c->right->kind, m);
-        if (again)
-            renew(b);
-    } else if (c->bound && c->unwanted) {
-        drop(c->provisioning, c->right->kind, m->ns, m->name, m->uid);
-    }
+    if (c->bound && c->lifetime)
+        session_objects_add(c->provisioning->objects, c->lifetime, c->right->kind, m, again);
+    else if (c->bound && c->unwanted)
+        session_objects_drop(c->provisioning->objects, c->right->kind, m->ns, m->name, m->uid);
     answer(c, draft_answer(m->ns, m->name, m->uid, !c->bound, &a), &(struct err){0});
     arena_done(&a);
 }
@@ -448,24 +348,16 @@ static void ended(void *ctx, const void *lifetime, bool wanted)
         c->lifetime = NULL;
         c->unwanted = !wanted;
     }
-    LIST_FOREACH(l, &d->session_objects) {
-        struct session_object *b = CONTAINER_OF(l, struct session_object, link);
-        if (b->lifetime != lifetime)
-            continue;
-        if (!wanted)
-            drop(d, b->kind, b->ns, b->name, b->uid);
-        session_object_free(b);
-    }
+    session_objects_ended(d->objects, lifetime, wanted);
 }
 
 struct provisioning *provision_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
                                    int64_t renew_ms)
 {
     struct provisioning *d = xcalloc(1, sizeof *d);
-    *d = (struct provisioning){.loop = loop, .client = client, .stores = stores, .renew_ms = renew_ms};
+    *d = (struct provisioning){.loop = loop, .client = client, .stores = stores};
     list_init(&d->changes);
-    list_init(&d->session_objects);
-    d->timer = loop_timer_new(loop, on_timer, d);
+    d->objects = session_objects_new(loop, client, renew_ms);
     return d;
 }
 
@@ -475,9 +367,7 @@ void provision_free(struct provisioning *d)
         return;
     LIST_FOREACH(l, &d->changes)
         pending_change_free(CONTAINER_OF(l, struct pending_change, link));
-    LIST_FOREACH(l, &d->session_objects)
-        session_object_free(CONTAINER_OF(l, struct session_object, link));
-    loop_timer_free(d->timer);
+    session_objects_free(d->objects);
     free(d);
 }
 

@@ -5,9 +5,9 @@
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "operator/api/event.h"
-#include "operator/api/glance.h"
 #include "operator/api/lease.h"
 #include "operator/api/object_decode.h"
+#include "operator/api/object_peek.h"
 #include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
 #include "operator/api/pod_constraints.h"
@@ -63,8 +63,8 @@ static void read_object(enum kind kind, const char *text, size_t len, struct are
         return;
     }
     must(!str_empty(o->meta.name) && o->meta.ns && o->refs == 1 && o->kind == kind);
-    struct glance g;
-    if (glance_read(text, len, &g))
+    struct object_peek g;
+    if (object_peek(text, len, &g))
         must(str_eq(g.name, o->meta.name) && (!*g.ns || str_eq(g.ns, o->meta.ns)) && str_eq(g.uid, o->meta.uid) &&
              str_eq(g.version, o->meta.resource_version));
     if (kind == KIND_POD)

@@ -32,11 +32,11 @@ static void on_ranks(void *ctx, const char *group_uid)
 static void look(const struct replica_reports *s)
 {
     int32_t members[8] = {0};
-    struct agent_witness w[4];
+    struct connected_peer w[4];
     replica_reports_members(s, "g", members, ARRAY_LEN(members));
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         must(members[i] >= 0);
-    must(replica_reports_witnesses(s, w, ARRAY_LEN(w)) <= 2);
+    must(replica_reports_connected(s, w, ARRAY_LEN(w)) <= 2);
     (void)replica_reports_agent(s, "u");
 }
 

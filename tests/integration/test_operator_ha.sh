@@ -100,19 +100,19 @@ hurt() { # KIND
 }
 
 # Records every pod that is created: "namespace/name uid".
-births_begin() {
+creations_begin() {
     kc get pods -A --watch -o 'jsonpath={.metadata.namespace}/{.metadata.name} {.metadata.uid}{"\n"}' \
-        >"$suite_dir/births" 2>/dev/null &
-    births_pid=$!
+        >"$suite_dir/creations" 2>/dev/null &
+    creations_pid=$!
 }
 
-births_end() {
-    kill "$births_pid" 2>/dev/null || true
-    wait "$births_pid" 2>/dev/null || true
+creations_end() {
+    kill "$creations_pid" 2>/dev/null || true
+    wait "$creations_pid" 2>/dev/null || true
 }
 
-births() { # how many lanes created how many pods: "6x6" is six lanes with six pods each
-    sort -u "$suite_dir/births" | sed -n 's|^\(ha-[0-9]*\)/gang.*|\1|p' | sort | uniq -c |
+creations() { # how many lanes created how many pods: "6x6" is six lanes with six pods each
+    sort -u "$suite_dir/creations" | sed -n 's|^\(ha-[0-9]*\)/gang.*|\1|p' | sort | uniq -c |
         awk '{ n[$1]++ } END { for (i in n) print n[i] "x" i }' | xargs
 }
 
@@ -163,15 +163,15 @@ lives() {
     local object
     if [[ $kind == wg ]]; then object=$(group_object); else object=$(placementgroup_object); fi
     pairs_start "$2" "$3"
-    births_begin
+    creations_begin
     each_lane "$object" | kc apply -f - >/dev/null
     check "$kind, killed $at: whole after its creation" eventually 60 settled crooked "$kind" 0
     hurt "$kind"
     check "... and after the loss of a pod" eventually 60 settled crooked "$kind" 1
     kc delete "$kind" -A --all --wait=false >/dev/null
     check "... and nothing is left after its deletion" eventually 60 settled leftovers
-    births_end
-    check "... no pod was made twice, none too many" is "${lanes}x$4" births
+    creations_end
+    check "... no pod was made twice, none too many" is "${lanes}x$4" creations
     deaths=$(crashed)
     points=$((points + deaths))
     check "... the next leaders end without a leak" pairs_stop

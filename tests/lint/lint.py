@@ -57,7 +57,7 @@ LAYERS = {
     "cli": SDK | {"cli"},
     "operator/wiring": BASE | {"operator/wiring"},  # the command line; the rest of it sees all, as main.c does
 }
-SEES_ALL = ("operator/main.c", "operator/wiring/agent_pod.", "operator/wiring/binding.", "operator/wiring/call_metrics.", "operator/wiring/meshes.", "operator/wiring/provision.", "operator/local/", "tests/", "bench/")
+SEES_ALL = ("operator/main.c", "operator/wiring/agent_pod.", "operator/wiring/binding.", "operator/wiring/call_metrics.", "operator/wiring/meshes.", "operator/wiring/provision.", "operator/wiring/session_objects.", "operator/local/", "tests/", "bench/")
 STANDS_ALONE = ("examples/", "sdk/c/include/")  # what a user copies or installs builds without our tree
 
 # Header -> the only places that may include it.
@@ -105,6 +105,9 @@ RETIRED = (
     (r"(?i)lobby", ("docs/", "operator/", "sdk/"), "bootstrap group"),
     (r"(?i)sighting|sighter", ("common/", "docs/", "operator/"), "report"),
     (r"(?i)reservation", ("",), "PlacementGroup, or bundles"),
+    (r"(?i)(?<![a-z])(?:births?|crowd|glance|outlet|shun(?:s|ned)?|stretch(?:es)?|territory|tolls?|trials?|wards?)(?![a-z])",
+     ("common/", "operator/", "worker/", "tests/unit/operator/", "tests/unit/worker/"),
+     "the word of the glossary (docs/architecture.md)"),
     (r"(?i)(?<![a-z])stall(?:s|ed)?(?![a-z])",
      ("operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
 )

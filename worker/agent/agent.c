@@ -164,7 +164,7 @@ static struct template *template_of(struct pod_group *g, const struct command *c
                                            .reaper = a->reaper,
                                            .output = a->output,
                                            .oom_kills = &a->oom_kills,
-                                           .seed = &a->config.seed,
+                                           .preforked = &a->config.preforked,
                                            .import_ms = TEMPLATE_IMPORT_MS,
                                            .idle_ms = TEMPLATE_IDLE_MS};
     if (str_empty(environment_get(run->env, "CADRE_PRELOAD")))

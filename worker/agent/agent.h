@@ -28,12 +28,12 @@ struct agent_report {
 
 struct agent_config {
     struct loop *loop;
-    int out, err;              // the pod's log
-    const char *const *env;    // of the pod, NULL-terminated
-    const char *const *argv;   // the pod's command, for groups without a command of their own; NULL = none
-    const char *brought;       // as in struct environment_group
-    struct template_seed seed; // becomes the template of the first group that wants one
-    int gpus;                  // how many the pod has, used if its environment has no list; GPUS_UNKNOWN
+    int out, err;                        // the pod's log
+    const char *const *env;              // of the pod, NULL-terminated
+    const char *const *argv;             // the pod's command, for groups without a command of their own; NULL = none
+    const char *brought;                 // as in struct environment_group
+    struct template_preforked preforked; // becomes the template of the first group that wants one
+    int gpus;                            // how many the pod has, used if its environment has no list; GPUS_UNKNOWN
     // Called from the loop, and inside agent_command(). It may call agent_command() and agent_shutdown().
     void (*report)(void *ctx, const struct agent_report *r);
     // A process has printed a line. NULL = nobody listens.

@@ -140,7 +140,7 @@ static int run(const struct options *o)
     struct agent_parts p = {.options = o, .loop = loop_new()};
     struct loop_signal *signals[ARRAY_LEN(stop_signals)];
     struct err err = ERR_INIT;
-    const struct template_seed seed = template_seed_take();
+    const struct template_preforked preforked = template_preforked_take();
     _cleanup_(free_p) char *brought = install_brought();
     const struct agent_config config = {.loop = p.loop,
                                         .out = STDOUT_FILENO,
@@ -148,7 +148,7 @@ static int run(const struct options *o)
                                         .env = (const char *const *)environ,
                                         .argv = o->argv,
                                         .brought = brought,
-                                        .seed = seed,
+                                        .preforked = preforked,
                                         .gpus = count_gpus(),
                                         .report = on_report,
                                         .printed = on_printed,

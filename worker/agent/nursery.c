@@ -24,7 +24,7 @@ enum { ASKED_MAX = 64 << 20, SAID_MAX = 1024, FILES = 4 };
 struct stand_in {
     int fd, signals;  // to the nursery, and a signalfd; -1 = not open
     sigset_t blocked; // the signals that are passed on
-    bool born;
+    bool forked;
     int code;
 };
 
@@ -102,7 +102,7 @@ static void on_signal(const struct stand_in *s)
     struct signalfd_siginfo info;
     if (read(s->signals, &info, sizeof info) != sizeof info)
         return;
-    if (!s->born)
+    if (!s->forked)
         die_of(s, (int)info.ssi_signo); // the nursery notices it, and has nothing to do
     char number[16];
     int n = snprintf(number, sizeof number, "%u", info.ssi_signo);
@@ -110,7 +110,7 @@ static void on_signal(const struct stand_in *s)
         fprintf(stderr, "cadre-agent: signal %u does not reach the agent, whose nursery has ended\n", info.ssi_signo);
 }
 
-// Takes a message. "P": the agent is born. "N" and a reason: it will not be born. "X" and a number: its exit code. "K"
+// Takes a message. "P": the agent was forked. "N" and a reason: it was not forked. "X" and a number: its exit code. "K"
 // and a number: the signal that ended it. Returns false after the last message.
 static bool on_said(struct stand_in *s)
 {
@@ -121,7 +121,7 @@ static bool on_said(struct stand_in *s)
         return true;
     said[MAX(n, (ssize_t)0)] = '\0';
     if (said[0] == 'P') {
-        s->born = true;
+        s->forked = true;
         return true;
     }
     bool known = said[0] && str_to_i64(said + 1, &number);
@@ -129,7 +129,7 @@ static bool on_said(struct stand_in *s)
         fprintf(stderr, "cadre-agent: started without the nursery: %s\n", said + 1);
     else if (said[0] == 'K' && known && number == SIGTERM)
         die_of(s, SIGTERM);
-    else if (s->born && !known)
+    else if (s->forked && !known)
         fprintf(stderr, "cadre-agent: the nursery has ended, and with it this agent\n");
     s->code = !known ? EX_OSERR : said[0] == 'K' ? 128 + (int)number : (int)number;
     return false;
@@ -169,5 +169,5 @@ bool nursery_run(int argc, char *const *argv, int control, int *ret_code)
     file_close(&s.fd);
     file_close(&s.signals);
     *ret_code = s.code;
-    return s.born;
+    return s.forked;
 }

@@ -21,7 +21,7 @@ struct rank_place {
     char *who; // "rank 3", or "llama rank 3" where several groups share the pod
     struct process *process;
     struct output_process *output;
-    struct birth *birth; // open while the template forks the process; `run` and `fds` wait for it
+    struct fork_request *fork; // open while the template forks the process; `run` and `fds` wait for it
     struct arena arena;
     struct rank_place_run run;
     int fds[2];
@@ -172,12 +172,12 @@ static void start_slow(struct rank_place *p, const struct rank_place_run *run, c
     start_alone(p, run);
 }
 
-static void on_birth(void *ctx, int pid, int fd, const char *why_not)
+static void on_forked(void *ctx, int pid, int fd, const char *why_not)
 {
     struct rank_place *p = ctx;
     struct err err = ERR_INIT;
     const struct process_config config = config_of(p, &p->run);
-    p->birth = NULL;
+    p->fork = NULL;
     p->process = pid ? process_adopt(&config, pid, fd, &err) : NULL;
     if (!p->process)
         start_slow(p, &p->run, why_not ? why_not : err.msg);
@@ -188,10 +188,10 @@ static void on_birth(void *ctx, int pid, int fd, const char *why_not)
 static void start_forked(struct rank_place *p, const struct rank_place_run *run)
 {
     struct err err = ERR_INIT;
-    const struct birth_config config = {
-        .env = run->env, .dir = run->dir, .out = p->fds[0], .err = p->fds[1], .fn = on_birth, .ctx = p};
-    p->birth = template_fork(run->template, &config, &err);
-    if (!p->birth) {
+    const struct fork_config config = {
+        .env = run->env, .dir = run->dir, .out = p->fds[0], .err = p->fds[1], .fn = on_forked, .ctx = p};
+    p->fork = template_fork(run->template, &config, &err);
+    if (!p->fork) {
         start_slow(p, run, err.msg);
         return;
     }
@@ -236,9 +236,9 @@ void rank_place_stop(struct rank_place *p, int64_t grace_ms)
 {
     if (p->process)
         process_stop(p->process, grace_ms);
-    if (!p->birth)
+    if (!p->fork)
         return;
-    birth_cancel(TAKE_PTR(p->birth));
+    fork_request_cancel(TAKE_PTR(p->fork));
     arena_done(&p->arena);
     int signo = grace_ms > 0 ? SIGTERM : SIGKILL;
     never(p, (struct process_exit){.code = PROCESS_EXIT_SIGNAL + signo, .signal = signo});
@@ -246,7 +246,7 @@ void rank_place_stop(struct rank_place *p, int64_t grace_ms)
 
 void rank_place_kill(struct rank_place *p)
 {
-    p->killed = p->process || p->birth;
+    p->killed = p->process || p->fork;
     rank_place_stop(p, 0);
 }
 
@@ -276,7 +276,7 @@ void rank_place_free(struct rank_place *p)
 {
     if (!p)
         return;
-    birth_cancel(p->birth);
+    fork_request_cancel(p->fork);
     process_free(p->process);
     rank_output_close(p->output);
     loop_timer_free(p->never);

@@ -24,16 +24,16 @@ enum {
     SAID_MAX = 1024,
     PASSED = 4,
     SOURCE_MAX = 64 << 20,
-    ASKED_MAX = 16,  // births in one packet
+    ASKED_MAX = 16,  // requests in one packet
     STACKS_MS = 5000 // for printing them
 };
 
 enum state { STATE_NONE, STATE_IMPORTING, STATE_READY, STATE_USELESS };
 
-struct birth {
+struct fork_request {
     struct list link;
     struct template *template;
-    birth_fn fn;
+    fork_fn fn;
     void *ctx;
     int fd;             // the agent's end of its socket
     int passed[PASSED]; // the other end, standard output and error, environment; -1 once they are sent
@@ -53,15 +53,15 @@ struct template
     int fd; // -1 = none
     struct loop_poll *poll;
     struct loop_timer *turn, *import_timer, *idle_timer;
-    struct list births; // oldest first
-    char why[SAID_MAX]; // why it does not fork
+    struct list requests; // oldest first
+    char why[SAID_MAX];   // why it does not fork
 };
 
-void birth_cancel(struct birth *b)
+void fork_request_cancel(struct fork_request *b)
 {
     if (!b)
         return;
-    loop_timer_arm(b->template->turn, 0); // for the next birth
+    loop_timer_arm(b->template->turn, 0); // for the next request
     list_remove(&b->link);
     loop_poll_free(b->poll);
     file_close(&b->fd); // if a rank was forked in the meantime, it ends
@@ -70,23 +70,23 @@ void birth_cancel(struct birth *b)
     free(b);
 }
 
-static void birth_end(struct birth *b, int pid, const char *why_not)
+static void fork_request_end(struct fork_request *b, int pid, const char *why_not)
 {
-    birth_fn fn = b->fn;
+    fork_fn fn = b->fn;
     void *ctx = b->ctx;
     int fd = b->fd;
     if (pid)
         b->fd = -1;
-    birth_cancel(b);
+    fork_request_cancel(b);
     fn(ctx, pid, pid ? fd : -1, why_not);
 }
 
 // The process
 
-static void lose_births(struct template *t)
+static void lose_requests(struct template *t)
 {
-    LIST_FOREACH(l, &t->births) {
-        struct birth *b = CONTAINER_OF(l, struct birth, link);
+    LIST_FOREACH(l, &t->requests) {
+        struct fork_request *b = CONTAINER_OF(l, struct fork_request, link);
         b->lost = b->asked;
     }
     loop_timer_arm(t->turn, 0);
@@ -94,7 +94,7 @@ static void lose_births(struct template *t)
 
 static void forget_process(struct template *t)
 {
-    lose_births(t);
+    lose_requests(t);
     loop_timer_disarm(t->import_timer);
     loop_poll_free(TAKE_PTR(t->poll));
     file_close(&t->fd);
@@ -161,7 +161,7 @@ static void on_exited(struct template *t)
         snprintf(t->why, sizeof t->why, "%s", why);
         t->state = STATE_NONE;
     }
-    lose_births(t);
+    lose_requests(t);
 }
 
 static void on_process(void *ctx, enum process_event event)
@@ -232,27 +232,27 @@ static int start(struct template *t, const struct template_source *s, struct err
     return listen_to_it(t, err);
 }
 
-static void end_seed(struct template_seed *seed)
+static void end_preforked(struct template_preforked *preforked)
 {
-    file_close(&seed->birth);
-    file_close(&seed->control);
-    *seed = (struct template_seed){0, -1, -1};
+    file_close(&preforked->start);
+    file_close(&preforked->control);
+    *preforked = (struct template_preforked){0, -1, -1};
 }
 
-// The seed has the agent's environment, and prints to the agent's output.
+// A preforked template has the agent's environment, and prints to the agent's output.
 static int adopt(struct template *t, const struct template_source *s, struct err *err)
 {
-    struct template_seed *seed = t->config.seed;
+    struct template_preforked *preforked = t->config.preforked;
     const struct process_config config = {
         .loop = t->config.loop, .reaper = t->config.reaper, .argv = s->argv, .dir = s->dir, .fn = on_process, .ctx = t};
     t->env = environment_copy((const char *const *)environ, &t->arena);
-    t->process = process_adopt(&config, seed->pid, seed->birth, err);
-    seed->birth = -1;
+    t->process = process_adopt(&config, preforked->pid, preforked->start, err);
+    preforked->start = -1;
     if (t->process) {
-        t->fd = seed->control;
-        seed->control = -1;
+        t->fd = preforked->control;
+        preforked->control = -1;
     }
-    end_seed(seed);
+    end_preforked(preforked);
     if (!t->process)
         return err->code;
     t->state = STATE_READY;
@@ -285,7 +285,7 @@ void template_want(struct template *t, const struct template_source *s)
     arena_done(&t->arena);
     snprintf(t->why, sizeof t->why, "another one has taken its place");
     forget_process(t);
-    if (t->config.seed && t->config.seed->pid && adopt(t, s, &err) == 0)
+    if (t->config.preforked && t->config.preforked->pid && adopt(t, s, &err) == 0)
         return;
     forget_process(t);
     t->env = environment_copy(s->env, &t->arena);
@@ -298,12 +298,12 @@ void template_want(struct template *t, const struct template_source *s)
     loop_timer_arm(t->import_timer, t->config.import_ms);
 }
 
-// Births
+// Requests for ranks
 
 // Writes the directory, then the difference between the rank's environment and the one of the template, each string
 // with its NUL. The rank keeps the template's other variables: python3 may be a script that sets variables, and imports
 // may set some.
-static int environment_file(const struct template *t, const struct birth_config *c)
+static int environment_file(const struct template *t, const struct fork_config *c)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(SOURCE_MAX);
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -314,7 +314,7 @@ static int environment_file(const struct template *t, const struct birth_config 
 }
 
 // Takes a message. "P" and the pid of the rank, or "N" and why there is none. Returns false if no message has come yet.
-static bool take_birth(struct birth *b)
+static bool take_answer(struct fork_request *b)
 {
     char said[SAID_MAX];
     int64_t pid;
@@ -323,19 +323,19 @@ static bool take_birth(struct birth *b)
         return false;
     said[MAX(n, (ssize_t)0)] = '\0';
     if (said[0] == 'P' && str_to_i64(said + 1, &pid) && pid > 1 && pid <= INT32_MAX)
-        birth_end(b, (int)pid, NULL);
+        fork_request_end(b, (int)pid, NULL);
     else
-        birth_end(b, 0, said[0] == 'N' ? said + 1 : "it ended while it forked");
+        fork_request_end(b, 0, said[0] == 'N' ? said + 1 : "it ended while it forked");
     return true;
 }
 
-static void on_born(void *ctx, int events)
+static void on_answer(void *ctx, int events)
 {
     (void)events;
-    take_birth(ctx);
+    take_answer(ctx);
 }
 
-static int send_passed(const struct template *t, struct birth *const *births, size_t n)
+static int send_passed(const struct template *t, struct fork_request *const *requests, size_t n)
 {
     union {
         struct cmsghdr header;
@@ -349,92 +349,93 @@ static int send_passed(const struct template *t, struct birth *const *births, si
     memset(words, 'F', n);
     control.header = (struct cmsghdr){CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
     for (size_t i = 0; i < n; i++)
-        memcpy(CMSG_DATA(&control.header) + i * sizeof births[i]->passed, births[i]->passed, sizeof births[i]->passed);
+        memcpy(CMSG_DATA(&control.header) + i * sizeof requests[i]->passed, requests[i]->passed,
+               sizeof requests[i]->passed);
     return sendmsg(t->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-static int listen_to(struct birth *b, struct err *err)
+static int listen_to(struct fork_request *b, struct err *err)
 {
     for (size_t i = 0; i < PASSED; i++)
         file_close(&b->passed[i]);
     b->asked = true;
-    b->poll = loop_poll_read(b->template->config.loop, b->fd, on_born, b, err);
+    b->poll = loop_poll_read(b->template->config.loop, b->fd, on_answer, b, err);
     return b->poll ? 0 : err->code;
 }
 
-// Requests all waiting births in one packet. The template forks them together.
+// Sends all waiting requests in one packet. The template forks their ranks together.
 static void ask(struct template *t)
 {
-    struct birth *births[ASKED_MAX];
+    struct fork_request *requests[ASKED_MAX];
     struct err err = ERR_INIT;
     size_t n = 0;
-    LIST_FOREACH(l, &t->births) {
-        struct birth *b = CONTAINER_OF(l, struct birth, link);
+    LIST_FOREACH(l, &t->requests) {
+        struct fork_request *b = CONTAINER_OF(l, struct fork_request, link);
         if (!b->asked && n < ASKED_MAX)
-            births[n++] = b;
+            requests[n++] = b;
     }
-    int r = send_passed(t, births, n);
+    int r = send_passed(t, requests, n);
     if (r < 0) {
         err_set(&err, ERR_UNAVAILABLE, "it cannot be asked: %s", strerror(-r));
-        birth_end(births[0], 0, err.msg); // the others try again
+        fork_request_end(requests[0], 0, err.msg); // the others try again
         return;
     }
     for (size_t i = 0; i < n; i++)
-        if (listen_to(births[i], &err) < 0) {
-            births[i]->lost = true;
+        if (listen_to(requests[i], &err) < 0) {
+            requests[i]->lost = true;
             snprintf(t->why, sizeof t->why, "%s", err.msg);
         }
 }
 
-// Returns the oldest birth that can continue. NULL: all births wait for the template.
-static struct birth *next_birth(const struct template *t)
+// Returns the oldest request that can continue. NULL: all requests wait for the template.
+static struct fork_request *next_request(const struct template *t)
 {
-    LIST_FOREACH(l, &t->births) {
-        struct birth *b = CONTAINER_OF(l, struct birth, link);
+    LIST_FOREACH(l, &t->requests) {
+        struct fork_request *b = CONTAINER_OF(l, struct fork_request, link);
         if (b->lost || (!b->asked && t->state != STATE_IMPORTING))
             return b;
     }
     return NULL;
 }
 
-// Handles one birth in each turn of the loop, because its end may end others.
+// Handles one request in each turn of the loop, because its end may end others.
 static void on_turn(void *ctx)
 {
     struct template *t = ctx;
-    struct birth *b = next_birth(t);
+    struct fork_request *b = next_request(t);
     if (!b)
         return;
     loop_timer_arm(t->turn, 0);
     if (b->lost) {
-        if (!take_birth(b))
-            birth_end(b, 0, t->why);
+        if (!take_answer(b))
+            fork_request_end(b, 0, t->why);
     } else if (t->state == STATE_READY) {
         ask(t);
     } else {
-        birth_end(b, 0, t->why);
+        fork_request_end(b, 0, t->why);
     }
 }
 
-struct birth *template_fork(struct template *t, const struct birth_config *c, struct err *err)
+struct fork_request *template_fork(struct template *t, const struct fork_config *c, struct err *err)
 {
     int ends[2] = {-1, -1};
-    struct birth *b = xcalloc(1, sizeof *b);
+    struct fork_request *b = xcalloc(1, sizeof *b);
     bool open =
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
-    *b = (struct birth){.template = t,
-                        .fn = c->fn,
-                        .ctx = c->ctx,
-                        .fd = ends[0],
-                        .passed = {ends[1], fcntl(c->out, F_DUPFD_CLOEXEC, 3), fcntl(c->err, F_DUPFD_CLOEXEC, 3),
-                                   environment_file(t, c)}};
-    list_append(&t->births, &b->link);
+    *b = (struct fork_request){.template = t,
+                               .fn = c->fn,
+                               .ctx = c->ctx,
+                               .fd = ends[0],
+                               .passed = {ends[1], fcntl(c->out, F_DUPFD_CLOEXEC, 3), fcntl(c->err, F_DUPFD_CLOEXEC, 3),
+                                          environment_file(t, c)}};
+    list_append(&t->requests, &b->link);
     for (size_t i = 0; i < PASSED; i++)
         open = open && b->passed[i] >= 0;
     loop_timer_arm(t->turn, 0);
     if (open)
         return b;
     err_set(err, ERR_UNAVAILABLE, "cannot open files for it: %s", strerror(errno));
-    birth_cancel(b);
+    fork_request_cancel(b);
     return NULL;
 }
 
@@ -450,15 +451,16 @@ static bool take_number(const char *name, int *ret)
     return ok;
 }
 
-struct template_seed template_seed_take(void)
+struct template_preforked template_preforked_take(void)
 {
-    struct template_seed seed;
-    bool pid = take_number("CADRE_SEED", &seed.pid), birth = take_number("CADRE_SEED_BIRTH", &seed.birth),
-         control = take_number("CADRE_SEED_CONTROL", &seed.control);
-    if (!pid || !birth || !control || fcntl(seed.birth, F_SETFD, FD_CLOEXEC) != 0 ||
-        fcntl(seed.control, F_SETFD, FD_CLOEXEC) != 0)
-        return (struct template_seed){0, -1, -1};
-    return seed;
+    struct template_preforked preforked;
+    bool has_pid = take_number("CADRE_PREFORKED", &preforked.pid);
+    bool has_start = take_number("CADRE_PREFORKED_START", &preforked.start);
+    bool has_control = take_number("CADRE_PREFORKED_CONTROL", &preforked.control);
+    if (!has_pid || !has_start || !has_control || fcntl(preforked.start, F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(preforked.control, F_SETFD, FD_CLOEXEC) != 0)
+        return (struct template_preforked){0, -1, -1};
+    return preforked;
 }
 
 struct template *template_new(const struct template_config *c)
@@ -467,7 +469,7 @@ struct template *template_new(const struct template_config *c)
     t->config = *c;
     t->fd = -1;
     t->source = BUF_INIT(SOURCE_MAX);
-    list_init(&t->births);
+    list_init(&t->requests);
     t->turn = loop_timer_new(c->loop, on_turn, t);
     t->import_timer = loop_timer_new(c->loop, on_import_timer, t);
     t->idle_timer = loop_timer_new(c->loop, on_idle_timer, t);

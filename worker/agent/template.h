@@ -13,21 +13,21 @@
 struct template;
 
 // A template that the nursery has forked together with this agent (nursery.h). It waits to be adopted.
-struct template_seed {
+struct template_preforked {
     int pid;            // 0 = none
-    int birth, control; // the socket for process_adopt(), and the one on which ranks are requested
+    int start, control; // the socket for process_adopt(), and the one on which ranks are requested
 };
 
-struct birth; // a request for a rank
+struct fork_request; // a request for a rank
 
 struct template_config {
     struct loop *loop;
     struct child_reaper *reaper;
     struct rank_output *output;
-    int64_t *oom_kills;         // how many OOM kills of the kernel are known; shared with rank_place
-    int64_t import_ms;          // the limit for its imports
-    struct template_seed *seed; // the first template adopts it; shared; NULL = none
-    int64_t idle_ms;            // without a rank for this time, the template ends, to free its memory
+    int64_t *oom_kills;                   // how many OOM kills of the kernel are known; shared with rank_place
+    int64_t import_ms;                    // the limit for its imports
+    struct template_preforked *preforked; // the first template adopts it; shared; NULL = none
+    int64_t idle_ms;                      // without a rank for this time, the template ends, to free its memory
 };
 
 // The program that runs as the template. The strings are copied. The lists are NULL-terminated.
@@ -40,26 +40,26 @@ struct template_source {
 
 // The rank is a child of the agent, with this pid. It waits on the socket `fd` for process_adopt(); the callee closes
 // the socket. pid 0: there is no rank, and why_not says why. Called once, from the loop.
-typedef void (*birth_fn)(void *ctx, int pid, int fd, const char *why_not);
+typedef void (*fork_fn)(void *ctx, int pid, int fd, const char *why_not);
 
-struct birth_config {
+struct fork_config {
     const char *const *env; // of the rank
     const char *dir;        // NULL = the directory of the agent
     int out, err;           // the caller keeps them
-    birth_fn fn;
+    fork_fn fn;
     void *ctx;
 };
 
-// Reads the seed from the environment of the agent, and removes it there.
-struct template_seed template_seed_take(void);
+// Reads the preforked template from the environment of the agent, and removes it there.
+struct template_preforked template_preforked_take(void);
 struct template *template_new(const struct template_config *c);
-void template_free(struct template *t); // kills it; no birth may be open. Accepts NULL
+void template_free(struct template *t); // kills it; no request may be open. Accepts NULL
 
 // Makes sure that a template of that source runs. Starts one if the last one has died, or has another source. A
-// template that could not import is not tried again. If there is a seed, it is the first template.
+// template that could not import is not tried again. If there is a preforked one, it is the first template.
 void template_want(struct template *t, const struct template_source *s);
 // Requests a rank. Keeps no string of the config. NULL: there are no more descriptors.
-struct birth *template_fork(struct template *t, const struct birth_config *c, struct err *err);
-void birth_cancel(struct birth *b);         // fn is not called; accepts NULL
+struct fork_request *template_fork(struct template *t, const struct fork_config *c, struct err *err);
+void fork_request_cancel(struct fork_request *b); // fn is not called; accepts NULL
 void template_rest(struct template *t);     // no rank is left: the template ends after idle_ms if no rank is requested
 int template_pid(const struct template *t); // 0 = it does not run

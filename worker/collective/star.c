@@ -24,7 +24,7 @@ struct star *star_new(const struct star_config *config)
 {
     struct star *s = xcalloc(1, sizeof *s);
     s->config = *config;
-    s->pulse = pulse_new(config->silence_ms);
+    s->heartbeat = heartbeat_new(config->silence_ms);
     s->n_links = config->index ? 1 : (size_t)config->n - 1;
     s->links = xcalloc(s->n_links + 1, sizeof *s->links);
     for (size_t i = 0; i < s->n_links; i++)
@@ -190,11 +190,11 @@ static void lose(struct star *s, struct star_link *l, const char *why)
 
 static void ask_who_runs(struct star *s)
 {
-    if (!pulse_due(&s->pulse, star_now_ms()))
+    if (!heartbeat_due(&s->heartbeat, star_now_ms()))
         return;
     for (size_t i = 0; i < s->n_links; i++) {
         struct star_link *l = &s->links[i];
-        if (l->fd >= 0 && !pulse_ask(&l->asked))
+        if (l->fd >= 0 && !heartbeat_ask(&l->asked))
             lose(s, l, "it does not answer: its process is stopped, or it cannot be reached");
         else if (l->fd >= 0)
             (void)star_frame_send(l->fd, FRAME_PING, "", 0, star_now_ms() + STAR_SEND_MS);
@@ -332,7 +332,7 @@ static void *watch(void *arg)
     struct star *s = arg;
     struct pollfd *polled = xcalloc(s->n_links + 1, sizeof *polled);
     for (;;) {
-        int wait = pulse_wait(&s->pulse, star_now_ms(), attend(s));
+        int wait = heartbeat_wait(&s->heartbeat, star_now_ms(), attend(s));
         pthread_mutex_lock(&s->mutex);
         bool stopping = s->stopping;
         pthread_mutex_unlock(&s->mutex);

@@ -2,7 +2,7 @@
 // The inside of a star, for star.c and star_debug.c, and how a star breaks.
 #pragma once
 
-#include "worker/collective/pulse.h"
+#include "worker/collective/heartbeat.h"
 #include "worker/collective/star_config.h"
 #include "worker/collective/star_frame.h"
 
@@ -34,7 +34,7 @@ struct star {
     size_t n_links;
     pthread_t thread;
     bool watches;
-    struct pulse pulse;
+    struct heartbeat heartbeat;
     atomic_bool canceled;
     int wake; // an eventfd
     void (*on_broken)(void *ctx);

@@ -8,10 +8,10 @@
 #include "common/wire/via.h"
 #include "common/ws/memory.h"
 #include "worker/host/arg_refs.h"
+#include "worker/host/cow_args.h"
 #include "worker/host/crash.h"
 #include "worker/host/host_call_run.h"
 #include "worker/host/module.h"
-#include "worker/host/stretch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void destroy(struct host_request *r, struct request_owner *owner)
 {
     loop_timer_free(r->deadline);
     call_done(&r->call);
-    stretch_end(r->stretch);
+    cow_args_end(r->cow_args);
     arg_refs_free(r->refs);
     blob_unref(r->body);
     blob_unref(r->tail);
@@ -94,16 +94,16 @@ void host_request_fail(struct host_request *r, const char *name, const char *cau
     r->call.cause = cause && strlen(cause) <= CALL_CAUSE_MAX ? arena_strdup(&r->call.arena, cause) : NULL;
 }
 
-struct stretch *host_request_own_args(struct host_request *r)
+struct cow_args *host_request_own_args(struct host_request *r)
 {
     bool shared = r->tail && r->tail->area && !r->refs;
-    r->stretch = shared ? stretch_new(r->tail->area, r->call.args, r->call.args_len) : NULL;
-    return r->stretch;
+    r->cow_args = shared ? cow_args_new(r->tail->area, r->call.args, r->call.args_len) : NULL;
+    return r->cow_args;
 }
 
 void host_request_end(struct host_request *r)
 {
-    stretch_settle(r->stretch);
+    cow_args_settle(r->cow_args);
     nested_end(&r->call.nested);
 }
 

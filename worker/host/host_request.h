@@ -50,7 +50,7 @@ struct host_request {
     bool submitted;
     struct blob *body, *tail;
     struct area *area;           // of the memory in which its result may be
-    struct stretch *stretch;     // its arguments, if the program uses them without a copy; NULL = it does not
+    struct cow_args *cow_args;   // its arguments, if the program uses them without a copy; NULL = it does not
     struct arg_refs *refs;       // the references in its arguments, NULL = none
     struct loop_timer *deadline; // NULL = none
     struct cadre_call call;      // the last member, because it is not zeroed with the others: call_init() does that
@@ -75,8 +75,8 @@ void host_request_abandon(struct host_request *r); // it will not be answered, a
 // host_request_end(); then finish the job. host_request_fail() copies the name and the cause of the error
 // (host_call.h). NULL = "FAILED" and no cause.
 bool host_request_begin(struct host_request *r);
-// Call this after host_request_begin(). The program may keep the arguments (stretch.h). NULL: it has to copy what it
+// Call this after host_request_begin(). The program may keep the arguments (cow_args.h). NULL: it has to copy what it
 // wants to keep.
-struct stretch *host_request_own_args(struct host_request *r);
+struct cow_args *host_request_own_args(struct host_request *r);
 void host_request_fail(struct host_request *r, const char *name, const char *cause, bool ran);
 void host_request_end(struct host_request *r);

@@ -7,12 +7,12 @@
 #include "common/base/rand.h"
 #include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
+#include "worker/host/cow_args.h"
 #include "worker/host/downloads.h"
 #include "worker/host/host_body.h"
 #include "worker/host/host_request.h"
 #include "worker/host/introduction.h"
 #include "worker/host/own.h"
-#include "worker/host/stretch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -418,7 +418,7 @@ static void finish_stop(struct host_session *s) // calls on_stopped() from the l
 
 static void drop_connection(struct host_session *s)
 {
-    stretch_keep_all();
+    cow_args_keep_all();
     ws_sharing_end(&s->sharing, &s->memory);
     s->owner.memory = NULL;
     ws_client_free(TAKE_PTR(s->client));

@@ -39,7 +39,7 @@ struct host_session_config {
     struct rendezvous *rendezvous; // for communicators; NULL = none
     struct archive_seeker *seeker; // NULL = no archive is missing
     bool shares;      // long results go through shared memory, if the proxy is on this host and can read it
-    bool own;         // the program that runs the methods may write to arguments in shared memory (stretch.h)
+    bool own;         // the program that runs the methods may write to arguments in shared memory (cow_args.h)
     uint64_t seed;    // for the jitter
     size_t bytes_max; // of the arguments that wait; a call that does not fit is answered with LIMIT
     void (*on_ready)(void *ctx);

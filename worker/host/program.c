@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "worker/host/code_right.h"
+#include "worker/host/cow_args.h"
 #include "worker/host/crash.h"
 #include "worker/host/debug.h"
 #include "worker/host/host.h"
@@ -13,7 +14,6 @@
 #include "worker/host/host_request.h"
 #include "worker/host/rank_watch.h"
 #include "worker/host/stacks.h"
-#include "worker/host/stretch.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -195,7 +195,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     p->host.awaits = options->awaits;
     code_right_install(options->code);
     stacks_install(options->dump_signal, options->dump_fd);
-    stretch_install();
+    cow_args_install();
     if (load(p, &err) < 0) {
         host_say(&p->host, "", err.msg);
         return HOST_EXIT_MODULE;
@@ -232,9 +232,9 @@ static void hand_over(struct host_request *r, unsigned lane, cadre_host_call *re
         ret->values_len = r->call.device.args->len;
         ret->args_len -= ret->values_len;
     }
-    struct stretch *own = ret->own = host_request_own_args(r);
+    struct cow_args *own = ret->own = host_request_own_args(r);
     if (own)
-        ret->args = stretch_data(own);
+        ret->args = cow_args_data(own);
     ret->code = code_right_admits(r->code);
     r->call.method = r->what.method->name;
     if (lane == 0)
@@ -304,7 +304,7 @@ CADRE_EXPORT void cadre_host_let_go(void *held)
 CADRE_EXPORT void cadre_host_let_go_args(void *own)
 {
     if (!atomic_load(&program.over))
-        stretch_let_go(own);
+        cow_args_let_go(own);
 }
 
 CADRE_EXPORT const char *cadre_host_download(const cadre_call *call, void *to, const void *from, size_t len,

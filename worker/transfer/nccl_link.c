@@ -14,7 +14,7 @@ enum { ABORT_MS = 5000 };
 
 // NCCL frees memory of the GPU when it ends a communicator. If the GPU hangs, that waits without a limit, so a thread
 // of its own does it. If nobody waits for the thread any more, it frees all that it has.
-struct abortion {
+struct nccl_abort {
     struct device *device;
     void *stream;
     struct nccl_comm comm;
@@ -92,7 +92,7 @@ static void let_copies_wait(const struct nccl_link *l, const struct blocks *b)
         (void)copier_join(b->gpu->copier, l->stream, &ignored);
 }
 
-static void free_abortion(struct abortion *a)
+static void nccl_abort_free(struct nccl_abort *a)
 {
     struct err ignored = ERR_INIT;
     if (device_enter(a->device, &ignored) == 0) {
@@ -105,9 +105,9 @@ static void free_abortion(struct abortion *a)
     free(a);
 }
 
-static void *run_abortion(void *arg)
+static void *nccl_abort_run(void *arg)
 {
-    struct abortion *a = arg;
+    struct nccl_abort *a = arg;
     struct err ignored = ERR_INIT;
     if (device_enter(a->device, &ignored) == 0) {
         nccl_comm_abort(&a->comm);
@@ -119,21 +119,21 @@ static void *run_abortion(void *arg)
     pthread_cond_signal(&a->changed);
     pthread_mutex_unlock(&a->mutex);
     if (abandoned)
-        free_abortion(a);
+        nccl_abort_free(a);
     return NULL;
 }
 
-static pthread_t begin_abortion(struct abortion *a)
+static pthread_t nccl_abort_begin(struct nccl_abort *a)
 {
     pthread_t thread;
     pthread_mutex_init(&a->mutex, NULL);
     cond_init(&a->changed);
-    if (pthread_create(&thread, NULL, run_abortion, a) != 0)
+    if (pthread_create(&thread, NULL, nccl_abort_run, a) != 0)
         abort(); // no thread: nothing can run
     return thread;
 }
 
-static void wait_for_abortion(struct abortion *a)
+static void nccl_abort_wait(struct nccl_abort *a)
 {
     int64_t until = clock_mono_ms(&clock_system) + ABORT_MS;
     pthread_mutex_lock(&a->mutex);
@@ -142,7 +142,7 @@ static void wait_for_abortion(struct abortion *a)
     pthread_mutex_unlock(&a->mutex);
 }
 
-static void leave_abortion(struct abortion *a, pthread_t thread)
+static void nccl_abort_leave(struct nccl_abort *a, pthread_t thread)
 {
     pthread_mutex_lock(&a->mutex);
     bool done = a->done;
@@ -153,22 +153,22 @@ static void leave_abortion(struct abortion *a, pthread_t thread)
         return;
     }
     pthread_join(thread, NULL);
-    free_abortion(a);
+    nccl_abort_free(a);
 }
 
 void nccl_link_drop(struct nccl_link *l, const struct blocks *b)
 {
     struct err ignored = ERR_INIT;
     if (l->device) {
-        struct abortion *a = xcalloc(1, sizeof *a);
-        *a = (struct abortion){.device = l->device, .stream = l->stream, .comm = l->comm};
-        pthread_t thread = begin_abortion(a);
-        wait_for_abortion(a);
+        struct nccl_abort *a = xcalloc(1, sizeof *a);
+        *a = (struct nccl_abort){.device = l->device, .stream = l->stream, .comm = l->comm};
+        pthread_t thread = nccl_abort_begin(a);
+        nccl_abort_wait(a);
         if (device_enter(l->device, &ignored) == 0) {
             let_copies_wait(l, b);
             device_leave(l->device);
         }
-        leave_abortion(a, thread);
+        nccl_abort_leave(a, thread);
     }
     *l = (struct nccl_link){.refused = l->refused};
 }

@@ -185,7 +185,7 @@ static void take_memory(struct group_case *c, const struct json *in)
     m->status_wanted_ms = get_time(in, "statusWantedAt");
     m->master = json_str(json_get(in, "master"), &c->arena);
     int64_t wanted = get_time(in, "addressesWantedAt");
-    m->waits[PATIENCE_ADDRESSES] = (struct patience){wanted != 0, wanted};
+    m->waits[WAIT_ADDRESSES] = (struct wait){wanted != 0, wanted};
     const char **names = arena_array(&c->arena, json_count(contended), sizeof *names);
     JSON_FOREACH(item, contended)
         names[m->n_contended++] = json_str(item, &c->arena);
@@ -342,11 +342,11 @@ static struct agent_facts read_facts(struct group_case *c, const struct json *in
     };
 }
 
-static const struct agent_witness *read_witnesses(struct group_case *c, const struct json *list, size_t *ret_n)
+static const struct connected_peer *read_connected_peers(struct group_case *c, const struct json *list, size_t *ret_n)
 {
-    struct agent_witness *all = arena_array(&c->arena, json_count(list), sizeof *all);
+    struct connected_peer *all = arena_array(&c->arena, json_count(list), sizeof *all);
     JSON_FOREACH(item, list)
-        all[(*ret_n)++] = (struct agent_witness){get_time(item, "since"), get_time(item, "heard")};
+        all[(*ret_n)++] = (struct connected_peer){get_time(item, "since"), get_time(item, "heard")};
     return all;
 }
 
@@ -354,15 +354,15 @@ static const struct agent_witness *read_witnesses(struct group_case *c, const st
 static void take_reach(struct group_case *c, const struct json *root)
 {
     const struct json *in = json_get(root, "reach");
-    struct agent_witness *other = arena_new(&c->arena, struct agent_witness);
+    struct connected_peer *other = arena_new(&c->arena, struct connected_peer);
     struct reach *r = &c->view.reach;
-    *other = (struct agent_witness){1, c->view.gang.now_ms};
+    *other = (struct connected_peer){1, c->view.gang.now_ms};
     *r = (struct reach){.listening_ms = 1, .expected = 100, .agents = other, .n_agents = 1};
     if (!in)
         return;
     *r = (struct reach){.listening_ms = get_time(in, "listeningSince"), .expected = (size_t)get_number(in, "expected")};
-    r->agents = read_witnesses(c, json_get(in, "agents"), &r->n_agents);
-    r->replicas = read_witnesses(c, json_get(in, "replicas"), &r->n_replicas);
+    r->agents = read_connected_peers(c, json_get(in, "agents"), &r->n_agents);
+    r->replicas = read_connected_peers(c, json_get(in, "replicas"), &r->n_replicas);
 }
 
 static void take_agents(struct group_case *c, const struct json *root)
@@ -422,7 +422,7 @@ struct group_case *group_case_new(const char *json)
         .gang.pods = c->pod_views,
         .gang.cluster = c->cluster,
         .gang.memory = &c->memory,
-        .gang.moving = get_number(root, "moving"),
+        .gang.waiting_statuses = get_number(root, "waitingStatuses"),
         .running = (size_t)get_number(root, "running"),
         .gang.now_ms = get_time(root, "now"),
         .gang.setup = json_get(root, "noSetup") ? NULL : &group_case_setup,

@@ -2,7 +2,7 @@
 // A WorkerGroup or PlacementGroup and what surrounds it, from JSON as the API server writes it. What is
 // as usual is left out: {"like": "pod 0 n1"}, and what is special about it (likeness.h):
 //
-//   {"now": TIME, "moving": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
+//   {"now": TIME, "waitingStatuses": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
 //    "slices": [{...}] of a Service without a selector; where there is no such member it has one,
 //    "memory": {"dryRun": "OK" | "Refused" | "Forbidden" | "ForbiddenBefore" (of another spec), "message": ...,
 //               "refusal": {"reason", "message", "incarnation"},

@@ -81,7 +81,7 @@ def _own(session):
 
 
 def of(session):
-    """Describes the nursery in which workers of this process are born, or returns None."""
+    """Describes the nursery that forks the agents of this process, or returns None."""
     if not session.said["local"]:
         return None
     return _own(session) if session.driver else session.said.get("nursery")

@@ -20,7 +20,7 @@ _FILES, _INT = 4, array.array("i").itemsize
 _NOT_RUNNABLE = 126
 
 
-class _Ward:
+class _Agent:
     """An agent, and the socket of the process that stands for it."""
 
     def __init__(self, stand_in, pid):
@@ -33,7 +33,7 @@ class _Nursery:
         self.line = listener.fileno()  # -1: no further agent is admitted
         self.begun = dict(os.environb)
         self.new = {}  # descriptor of the socket -> the socket of a stand-in that has not sent its request yet
-        self.wards = {}  # descriptor of the socket -> _Ward
+        self.agents = {}  # descriptor of the socket -> _Agent
         self.poll = select.poll()
         self.woken, self.waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -49,7 +49,7 @@ class _Nursery:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for fd in (self.line, self.life, self.woken):
             self.poll.register(fd, select.POLLIN)
-        while self.life is not None or self.wards:
+        while self.life is not None or self.agents:
             for fd, _ in self.poll.poll():
                 if fd == self.line:
                     self._meet()
@@ -61,8 +61,8 @@ class _Nursery:
                     self._retire()
                 elif fd == self.woken:
                     os.read(self.woken, 4096)
-                elif fd in self.wards:
-                    self._pass_on(self.wards[fd])
+                elif fd in self.agents:
+                    self._pass_on(self.agents[fd])
             self._reap()
         os._exit(0)
 
@@ -106,12 +106,12 @@ class _Nursery:
             _template.say(stand_in, f"N{why}")
             control = None
         else:
-            control = self._bear(stand_in, *files)
+            control = self._fork(stand_in, *files)
         for fd in files if not control else ():
             os.close(fd)
         return control
 
-    def _bear(self, stand_in, described, out, err, given):
+    def _fork(self, stand_in, described, out, err, given):
         with open(described, "rb", closefd=False) as f:
             program, home, number, count, *rest = f.read().split(b"\0")[:-1]
         argv, pairs = rest[:int(count)], (line.partition(b"=") for line in rest[int(count):])
@@ -123,8 +123,8 @@ class _Nursery:
             _template.say(stand_in, f"N{e}")
             return None
         if pid:
-            ward = _Ward(stand_in, pid)
-            self.wards[stand_in.fileno()] = ward
+            agent = _Agent(stand_in, pid)
+            self.agents[stand_in.fileno()] = agent
             self.poll.register(stand_in, select.POLLIN)
             _template.say(stand_in, "P")
             return None
@@ -140,39 +140,39 @@ class _Nursery:
 
     def _become(self, program, argv, env, given, number):
         """Becomes the agent. Returns in its template, which this process forks before that."""
-        birth, its_birth = _pair(number + 1)
+        start, its_start = _pair(number + 1)
         control, its_control = _pair(number + 1)
         agent = os.getpid()
         template = os.fork()
         if template == 0:
             self._leave(given)
-            return self._be_template(agent, env, its_birth, its_control, (birth, control))
-        os.close(its_birth)
+            return self._be_template(agent, env, its_start, its_control, (start, control))
+        os.close(its_start)
         os.close(its_control)
         if number >= 0:
             os.dup2(given, number)
             os.set_inheritable(number, True)
-        seed = {b"CADRE_SEED": template, b"CADRE_SEED_BIRTH": birth, b"CADRE_SEED_CONTROL": control}
-        os.execve(program, argv, {**env, **{name: str(number).encode() for name, number in seed.items()}})
+        preforked = {b"CADRE_PREFORKED": template, b"CADRE_PREFORKED_START": start, b"CADRE_PREFORKED_CONTROL": control}
+        os.execve(program, argv, {**env, **{name: str(number).encode() for name, number in preforked.items()}})
 
     def _leave(self, given):
         """Closes what the nursery has, and its template does not need."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for stand_in in (*self.new.values(), *(ward.stand_in for ward in self.wards.values())):
+        for stand_in in (*self.new.values(), *(agent.stand_in for agent in self.agents.values())):
             stand_in.close()
         self.listener.close()
         for fd in (self.woken, self.waker, given, *((self.life,) if self.life is not None else ())):
             os.close(fd)
 
-    def _be_template(self, agent, env, birth, control, of_agent):
+    def _be_template(self, agent, env, start, control, of_agent):
         os.setsid()
         for fd in of_agent:
             os.close(fd)
-        birth = socket.socket(fileno=birth)
-        if not birth.recv(1):  # the agent watches it from now on
+        start = socket.socket(fileno=start)
+        if not start.recv(1):  # the agent watches it from now on
             os._exit(1)
-        birth.close()
+        start.close()
         _template.follow(agent, signal.SIGKILL)
         for name in self.begun.keys() - env.keys():
             os.environb.pop(name, None)
@@ -183,28 +183,28 @@ class _Nursery:
         control.set_inheritable(False)
         return control
 
-    def _pass_on(self, ward):
+    def _pass_on(self, agent):
         """Passes a signal to the agent. If its stand-in has died, it ends the agent."""
         try:
-            number = ward.stand_in.recv(16)
+            number = agent.stand_in.recv(16)
         except OSError:
             number = b""
         if not number:
-            self.poll.unregister(ward.stand_in)
-        os.kill(ward.pid, int(number or signal.SIGTERM))  # it is a child, and has not been reaped
+            self.poll.unregister(agent.stand_in)
+        os.kill(agent.pid, int(number or signal.SIGTERM))  # it is a child, and has not been reaped
 
     def _reap(self):
-        for fd, ward in list(self.wards.items()):
-            pid, status = os.waitpid(ward.pid, os.WNOHANG)
+        for fd, agent in list(self.agents.items()):
+            pid, status = os.waitpid(agent.pid, os.WNOHANG)
             if pid:
                 code = os.waitstatus_to_exitcode(status)
-                _template.say(ward.stand_in, f"X{code}" if code >= 0 else f"K{-code}")
-                del self.wards[fd]
+                _template.say(agent.stand_in, f"X{code}" if code >= 0 else f"K{-code}")
+                del self.agents[fd]
                 try:
                     self.poll.unregister(fd)
                 except KeyError:
                     pass
-                ward.stand_in.close()
+                agent.stand_in.close()
 
 
 def _remove(path):

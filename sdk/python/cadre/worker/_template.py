@@ -33,7 +33,7 @@ _PR_SET_PDEATHSIG = 1
 _NOT_RUNNABLE, _DIRECTORY = 126, 0  # the exit code, and the step that failed, as in the agent
 _WORDS_MAX = 900
 _HUGE, _MADV_COLLAPSE = 2 << 20, 25
-_FILES, _BIRTHS_MAX, _INT = 4, 16, array.array("i").itemsize
+_FILES, _REQUESTS_MAX, _INT = 4, 16, array.array("i").itemsize
 _PATIENCE = 100  # looks at threads that are ending, 10 ms apart
 
 
@@ -87,7 +87,7 @@ def _name_of(thread, what):
 
 def _lasting_threads():
     """Returns the threads that a fork would lose. Some libraries, such as OpenBLAS, end their threads before a fork,
-    and start them again when they need them: a trial fork shows this.
+    and start them again when they need them: a fork shows this.
     """
     if not _threads():
         return set()
@@ -203,48 +203,48 @@ def _become(agent, home, rank, out, err, described):
     rank.close()
 
 
-def _fork_all(births):
-    """Forks all ranks, in the process between the template and its ranks. Returns a birth in a rank, and the answers
-    to all births here.
+def _fork_all(requests):
+    """Forks all ranks, in the process between the template and its ranks. Returns a request in a rank, and the answers
+    to all requests here.
     """
     answers = []
-    for birth in births:
+    for request in requests:
         try:
             pid = os.fork()
         except OSError as e:
             answers.append(f"N{e}")
             continue
         if pid == 0:
-            return birth, None
+            return request, None
         answers.append(f"P{pid}")
     return None, answers
 
 
-def _fork(control, births):
-    """Forks ranks, with a process in between that ends, so the agent becomes their parent. Returns a birth in a rank,
-    and the answers to all births in the template.
+def _fork(control, requests):
+    """Forks ranks, with a process in between that ends, so the agent becomes their parent. Returns a request in a rank,
+    and the answers to all requests in the template.
     """
     why = why_not("something in the template")
     if why:
-        return None, ["N" + why] * len(births)
+        return None, ["N" + why] * len(requests)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as told:
         try:
             middle = os.fork()
         except OSError as e:
             os.close(writing)
-            return None, [f"N{e}"] * len(births)
+            return None, [f"N{e}"] * len(requests)
         if middle == 0:
-            birth, answers = _fork_all(births)
-            if not birth:
+            request, answers = _fork_all(requests)
+            if not request:
                 _say_and_end(writing, "\0".join(answers))
             os.close(writing)
             control.close()
-            return birth, None
+            return request, None
         os.close(writing)
         answers = told.read().decode()
     os.waitpid(middle, 0)
-    return None, answers.split("\0") if answers else ["Nits parent was killed while it was forked"] * len(births)
+    return None, answers.split("\0") if answers else ["Nits parent was killed while it was forked"] * len(requests)
 
 
 def _say_and_end(to, words):
@@ -256,7 +256,7 @@ def _say_and_end(to, words):
 
 def _asked(control):
     """Waits until the agent asks for ranks. Returns the files of each. Empty: the agent has ended."""
-    words, carried, _, _ = control.recvmsg(_BIRTHS_MAX, socket.CMSG_LEN(_BIRTHS_MAX * _FILES * _INT), socket.MSG_CMSG_CLOEXEC)
+    words, carried, _, _ = control.recvmsg(_REQUESTS_MAX, socket.CMSG_LEN(_REQUESTS_MAX * _FILES * _INT), socket.MSG_CMSG_CLOEXEC)
     files = array.array("i", carried[0][2] if words else b"")
     return [files[i:i + _FILES] for i in range(0, len(files), _FILES)]
 
@@ -312,21 +312,21 @@ def serve():
 def tend(control):
     """Forks ranks for the agent, the parent of this process, until it ends. Returns in a rank."""
     agent, home = os.getppid(), os.getcwdb()
-    births = _asked(control)
-    while births:
+    requests = _asked(control)
+    while requests:
         sys.stdout.flush()
         sys.stderr.flush()
         _libc.fflush(None)  # otherwise each rank would print the buffered output, too
-        birth, answers = _fork(control, births)
-        if birth:
-            for fd in (fd for other in births if other is not birth for fd in other):
+        request, answers = _fork(control, requests)
+        if request:
+            for fd in (fd for other in requests if other is not request for fd in other):
                 os.close(fd)
-            _become(agent, home, *birth)
+            _become(agent, home, *request)
             return
-        for files, answer in zip(births, answers):
+        for files, answer in zip(requests, answers):
             with socket.socket(fileno=files[0]) as rank:
                 say(rank, answer)
             for fd in files[1:]:
                 os.close(fd)
-        births = _asked(control)
+        requests = _asked(control)
     os._exit(0)

@@ -214,7 +214,7 @@ static void a_column_may_be_long(void **state)
 }
 
 // What is repeated may be long, however little of it there is.
-static void there_may_be_so_many_stretches(void **state)
+static void there_may_be_so_many_segments(void **state)
 {
     (void)state;
     struct err err = ERR_INIT;
@@ -251,7 +251,7 @@ int main(void)
         cmocka_unit_test_teardown(pieces_of_any_size_join, batch_teardown),
         cmocka_unit_test_teardown(batches_are_the_same_if_they_are_split_and_joined_in_steps, batch_teardown),
         cmocka_unit_test_teardown(a_column_may_be_long, batch_teardown),
-        cmocka_unit_test_teardown(there_may_be_so_many_stretches, batch_teardown),
+        cmocka_unit_test_teardown(there_may_be_so_many_segments, batch_teardown),
         cmocka_unit_test_teardown(padding_that_is_too_long_is_refused, batch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,7 +174,7 @@ static void what_only_looks_like_one_is_left_alone(void **state)
     assert_string_equal(found_in("{\"$ref\":7}", out), "");
 }
 
-static void one_that_lies_in_two_stretches_is_seen(void **state)
+static void one_that_lies_in_two_segments_is_seen(void **state)
 {
     static const char json[] = "[1,{\"$ref\":\"cadre:1:x\"}]", none[] = "[1,{\"$reg\":\"$ref\\\"\"}]";
     (void)state;
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test(nonsense_with_a_right_check_is_refused),
         cmocka_unit_test(references_are_found_wherever_they_stand),
         cmocka_unit_test(what_only_looks_like_one_is_left_alone),
-        cmocka_unit_test(one_that_lies_in_two_stretches_is_seen),
+        cmocka_unit_test(one_that_lies_in_two_segments_is_seen),
         cmocka_unit_test(it_may_be_the_whole_document),
         cmocka_unit_test(a_key_opens_one_object_until_a_time),
     };

@@ -121,23 +121,23 @@ static void a_turn_reads_so_much_and_the_next_one_goes_on_with_the_others(void *
 // Each a message of one byte.
 static void many_short_frames_take_as_long_as_more_bytes(void **state)
 {
-    enum { FRAMES = WS_WAVE / 7, CROWD = 8 };
+    enum { FRAMES = WS_WAVE / 7, PEERS = 8 };
     static const uint8_t key[4] = {0};
     static char text[FRAMES * 7];
-    int fds[CROWD];
+    int fds[PEERS];
     const struct ws_server_counters *counters = ws_server_counters(f.server);
     (void)state;
     for (size_t at = 0; at < sizeof text; at += 7)
         assert_int_equal(frame_header_encode(text + at, true, FRAME_TEXT, 1, key), 6);
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < PEERS; i++)
         fds[i] = shake_hands();
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < PEERS; i++)
         assert_int_equal(send(fds[i], text, sizeof text, MSG_DONTWAIT), sizeof text);
     uint64_t before = counters->bytes_in;
     loop_run_once(f.loop, 100);
     assert_in_range(counters->bytes_in - before, 1, FRAMES); // of one of them
-    WS_UNTIL(&f, counters->bytes_in - before == FRAMES * CROWD);
-    for (int i = 0; i < CROWD; i++)
+    WS_UNTIL(&f, counters->bytes_in - before == FRAMES * PEERS);
+    for (int i = 0; i < PEERS; i++)
         close(fds[i]);
 }
 

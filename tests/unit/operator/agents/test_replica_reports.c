@@ -153,17 +153,17 @@ static void ranks_of_several_replicas_are_added_to_those_that_are_known(void **s
     assert_int_equal(members[1], 1);
 }
 
-static void a_replica_bears_witness_from_when_it_came(void **state)
+static void a_replica_is_evidence_from_when_it_came(void **state)
 {
-    struct agent_witness w[3];
+    struct connected_peer w[3];
     (void)state;
     clock_fake_advance(&fake, 7000);
     replica_reports_alive(all, two);
-    assert_int_equal(replica_reports_witnesses(all, w, 3), 2);
+    assert_int_equal(replica_reports_connected(all, w, 3), 2);
     assert_int_equal(w[0].since_ms, 500 * 1000);
     assert_int_equal(w[0].heard_ms, 500 * 1000);
     assert_int_equal(w[1].heard_ms, 507 * 1000);
-    assert_int_equal(replica_reports_witnesses(all, w, 1), 1);
+    assert_int_equal(replica_reports_connected(all, w, 1), 1);
 }
 
 static void what_makes_no_sense_is_refused_and_changes_nothing(void **state)
@@ -245,7 +245,7 @@ int main(void)
         TEST(what_a_replica_said_goes_with_its_connection),
         TEST(the_whole_replaces_all_that_was_said_before),
         TEST(ranks_of_several_replicas_are_added_to_those_that_are_known),
-        TEST(a_replica_bears_witness_from_when_it_came),
+        TEST(a_replica_is_evidence_from_when_it_came),
         TEST(what_makes_no_sense_is_refused_and_changes_nothing),
         TEST(who_sees_all_agents_of_here_and_one_more_sees_more),
         TEST(there_is_an_end_to_replicas),

@@ -108,10 +108,10 @@ static void but_not_elsewhere_nor_for_other_pods(void **state)
     t.plan.actions[1].hash = HASH + 1;
     assert_false(knows(&another));
     plan_init(&t.plan, &t.arena);
-    assert_false(knows(&another)); // this one asks for no trial
+    assert_false(knows(&another)); // this one asks for no dry run
 }
 
-static void of_several_trials_each_answer_that_is_known_is_noted(void **state)
+static void of_several_dry_runs_each_answer_that_is_known_is_noted(void **state)
 {
     (void)state;
     struct action *further = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
@@ -164,7 +164,7 @@ static void a_refusal_is_nobody_elses(void **state)
         assert_int_equal(t.alone, i + 1);
         assert_false(knows(&another));
     }
-    assert_false(joins(&another)); // this one makes the trial itself
+    assert_false(joins(&another)); // this one makes the dry run itself
     dryruns_tell(t.d, &another, HASH, &yes, &fine);
 }
 
@@ -179,7 +179,7 @@ static void a_request_that_fails_fails_for_all_that_wait(void **state)
     assert_false(knows(&another));
 }
 
-static void what_pods_are_made_with_changes_under_a_trial(void **state)
+static void what_pods_are_made_with_changes_during_a_dry_run(void **state)
 {
     (void)state;
     tried(&placementgroup);
@@ -192,7 +192,7 @@ static void what_pods_are_made_with_changes_under_a_trial(void **state)
     assert_false(knows(&another));
 }
 
-static void a_trial_that_was_made_beside_another_changes_nothing(void **state)
+static void a_dry_run_that_was_made_beside_another_changes_nothing(void **state)
 {
     (void)state;
     dryruns_tell(t.d, &one, HASH, &yes, &fine);
@@ -224,13 +224,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_tried_for_one_is_known_for_another, setup, teardown),
         cmocka_unit_test_setup_teardown(but_not_elsewhere_nor_for_other_pods, setup, teardown),
-        cmocka_unit_test_setup_teardown(of_several_trials_each_answer_that_is_known_is_noted, setup, teardown),
+        cmocka_unit_test_setup_teardown(of_several_dry_runs_each_answer_that_is_known_is_noted, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_is_soon_out_of_date, setup, teardown),
         cmocka_unit_test_setup_teardown(those_that_come_meanwhile_wait_for_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refusal_is_nobody_elses, setup, teardown),
         cmocka_unit_test_setup_teardown(a_request_that_fails_fails_for_all_that_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_pods_are_made_with_changes_under_a_trial, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_trial_that_was_made_beside_another_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_pods_are_made_with_changes_during_a_dry_run, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_dry_run_that_was_made_beside_another_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(there_are_not_many_and_none_is_long, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,20 +272,20 @@ static void a_slice_of_our_name_that_is_a_stranger_s_is_tried_again(void **state
     assert_null(slice());
 }
 
-static void plan_trial(void)
+static void plan_dry_run(void)
 {
     struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
     a->body = "{}";
     a->hash = 42;
 }
 
-// Two equal trials, as of two groups.
-static void start_two_trials(struct observations *second)
+// Two equal dry runs, as of two groups.
+static void start_two_dry_runs(struct observations *second)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan;
     t.x.dryruns = dryruns_new(loop_clock(t.loop));
-    plan_trial();
+    plan_dry_run();
     start();
     plan_init(&plan, &arena);
     struct action *a = plan_add(&plan, ACTION_DRY_RUN, STAGE_FIRST);
@@ -295,7 +295,7 @@ static void start_two_trials(struct observations *second)
     execution_start(&t.x, t.group, 0, &arena, &plan, second, on_done, NULL);
 }
 
-static void end_two_trials(struct observations *second)
+static void end_two_dry_runs(struct observations *second)
 {
     observations_done(second);
     dryruns_free(t.x.dryruns);
@@ -305,21 +305,21 @@ static void pods_that_are_alike_are_tried_once(void **state)
 {
     (void)state;
     struct observations second;
-    start_two_trials(&second);
+    start_two_dry_runs(&second);
     assert_int_equal(stub_waiting(t.x.client), 1);
     assert_true(stub_next(t.x.client)->request.dry_run);
     stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
     assert_int_equal(t.done, 2);
     assert_int_equal(t.observations.memory.dry_run, DRY_RUN_OK);
     assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
-    end_two_trials(&second);
+    end_two_dry_runs(&second);
 }
 
 static void a_refusal_is_heard_by_each_for_itself(void **state)
 {
     (void)state;
     struct observations second;
-    start_two_trials(&second);
+    start_two_dry_runs(&second);
     stub_fail(stub_next(t.x.client), ERR_INVALID, "a name is too long");
     assert_int_equal(t.done, 1);
     assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
@@ -327,14 +327,14 @@ static void a_refusal_is_heard_by_each_for_itself(void **state)
     stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
     assert_int_equal(t.done, 2);
     assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
-    end_two_trials(&second);
+    end_two_dry_runs(&second);
 }
 
 // Any of the two answers may come first.
-static void of_several_trials_of_one_a_refusal_stays(void **state)
+static void of_several_dry_runs_of_one_a_refusal_stays(void **state)
 {
     (void)state;
-    plan_trial();
+    plan_dry_run();
     struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
     a->body = "{\"further\":1}";
     a->hash = 43;
@@ -420,7 +420,7 @@ int main(void)
         T(a_slice_of_our_name_that_is_a_stranger_s_is_tried_again),
         T(pods_that_are_alike_are_tried_once),
         T(a_refusal_is_heard_by_each_for_itself),
-        T(of_several_trials_of_one_a_refusal_stays),
+        T(of_several_dry_runs_of_one_a_refusal_stays),
         T(agents_are_told),
         T(agents_are_told_after_the_status_is_written),
         T(an_agent_that_is_not_there_is_no_error),

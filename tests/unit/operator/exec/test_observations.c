@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/exec/observations.h"
 
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +103,7 @@ static void a_clock_that_is_set_makes_no_wait_where_there_is_none(void **state)
     observations_time(&n, 1000, 70);
     assert_int_equal(n.memory.retry_at_ms, 0);
     assert_int_equal(n.memory.status_wanted_ms, 0);
-    assert_int_equal(n.memory.waits[PATIENCE_BIND].since_ms, 0);
+    assert_int_equal(n.memory.waits[WAIT_BIND].since_ms, 0);
 }
 
 static void a_wait_that_was_noted_as_the_clock_was_set_is_no_longer_than_any(void **state)
@@ -123,7 +123,7 @@ static int64_t wait_for_binding(int64_t wall, int64_t mono, int64_t began_ms)
     struct plan p;
     plan_init(&p, &a);
     observations_time(&n, wall, mono);
-    int64_t left = patience_left(&n.memory, &p, PATIENCE_BIND, 1, began_ms, 300 * 1000, wall);
+    int64_t left = wait_left(&n.memory, &p, WAIT_BIND, 1, began_ms, 300 * 1000, wall);
     observations_planned(&n, &p, 1000);
     arena_done(&a);
     return left;
@@ -139,7 +139,7 @@ static void waits_for_nothing(int64_t wall, int64_t mono)
     arena_done(&a);
 }
 
-static void patience_does_not_depend_on_how_far_apart_clocks_are(void **state)
+static void a_wait_does_not_depend_on_how_far_apart_clocks_are(void **state)
 {
     (void)state;
     const int64_t ahead[] = {0, -hour, hour}; // our clock minus the API server's
@@ -154,7 +154,7 @@ static void patience_does_not_depend_on_how_far_apart_clocks_are(void **state)
     }
 }
 
-static void patience_does_not_end_when_somebody_sets_the_clock(void **state)
+static void a_wait_does_not_end_when_somebody_sets_the_clock(void **state)
 {
     (void)state;
     int64_t made = 100 * hour;
@@ -211,7 +211,7 @@ static void waits_grow_up_to_a_minute(void **state)
     assert_true(before >= 60 * 1000);
 }
 
-static void a_gang_given_back_shuns_the_nodes_that_did_not_take_it(void **state)
+static void a_gang_given_back_avoids_the_nodes_that_did_not_take_it(void **state)
 {
     (void)state;
     char node[] = "n1";
@@ -291,13 +291,13 @@ int main(void)
         T(a_clock_that_is_set_takes_the_waits_with_it),
         T(a_clock_that_is_set_makes_no_wait_where_there_is_none),
         T(a_wait_that_was_noted_as_the_clock_was_set_is_no_longer_than_any),
-        T(patience_does_not_depend_on_how_far_apart_clocks_are),
-        T(patience_does_not_end_when_somebody_sets_the_clock),
+        T(a_wait_does_not_depend_on_how_far_apart_clocks_are),
+        T(a_wait_does_not_end_when_somebody_sets_the_clock),
         T(a_process_that_did_not_see_the_beginning_believes_the_stamp),
         T(of_a_gang_s_refusals_the_first_is_kept),
         T(a_refusal_of_the_next_incarnation_is_news),
         T(waits_grow_up_to_a_minute),
-        T(a_gang_given_back_shuns_the_nodes_that_did_not_take_it),
+        T(a_gang_given_back_avoids_the_nodes_that_did_not_take_it),
         T(giving_back_after_a_refusal_does_not_wait_twice),
         T(a_bound_gang_forgets_the_trouble_but_not_what_it_needs),
         T(a_spec_that_is_forbidden_while_the_one_before_runs_is_tried_ever_more_slowly),

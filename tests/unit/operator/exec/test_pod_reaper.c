@@ -106,7 +106,7 @@ static void only_the_leader_deletes(void **state)
     assert_true(stub_quiet(t.client));
 }
 
-static void a_crowd_goes_a_few_at_a_time(void **state)
+static void many_pods_go_a_few_at_a_time(void **state)
 {
     (void)state;
     char name[32];
@@ -169,7 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_a_pod_that_is_as_it_was_seen_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(only_the_leader_deletes, setup, teardown),
         cmocka_unit_test_setup_teardown(those_that_wait_go_as_they_are_by_then, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_crowd_goes_a_few_at_a_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_pods_go_a_few_at_a_time, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,11 +21,11 @@ static struct {
     struct store *stores[KIND_COUNT];
     struct controller_shared shared;
     struct reconciler all;
-    const char *waits;   // the status of this object waits; "*" = all; NULL = none
-    bool writes;         // a plan contains one write, and the test answers it
-    bool goes_on;        // a plan asks for the next decision at once
-    const char *refusal; // the refusal in the observations at the last decision
-    int32_t moving;      // how many statuses wait, as told to the last decision
+    const char *waits;        // the status of this object waits; "*" = all; NULL = none
+    bool writes;              // a plan contains one write, and the test answers it
+    bool goes_on;             // a plan asks for the next decision at once
+    const char *refusal;      // the refusal in the observations at the last decision
+    int32_t waiting_statuses; // how many statuses wait, as told to the last decision
     int decisions;
 } t;
 
@@ -34,7 +34,7 @@ static void decide(void *ctx, const struct object *o, const struct gang_view *ga
     (void)ctx;
     t.decisions++;
     t.refusal = gang->memory->refusal_reason;
-    t.moving = gang->moving;
+    t.waiting_statuses = gang->waiting_statuses;
     plan_init(ret, a);
     ret->defers_status = str_eq(t.waits, "*") || str_eq(t.waits, o->meta.name);
     if (t.goes_on)
@@ -117,14 +117,14 @@ static void decide_about(int i)
     turn(1);
 }
 
-static int32_t crowd_of(int i)
+static int32_t waiting_statuses_seen_by(int i)
 {
     decide_about(i);
-    return t.moving;
+    return t.waiting_statuses;
 }
 
 // All objects wait, and then only the first one still waits.
-static void thin_the_crowd(void)
+static void write_all_but_one(void)
 {
     char name[16];
     for (int i = 0; i < ENTRIES; i++) {
@@ -139,40 +139,40 @@ static void thin_the_crowd(void)
     turn(ENTRIES);
 }
 
-static void a_crowd_that_thins_is_remembered_by_who_still_waits(void **state)
+static void the_largest_number_of_waiting_statuses_is_remembered_by_one_that_still_waits(void **state)
 {
     (void)state;
-    thin_the_crowd();
+    write_all_but_one();
     int64_t since_ms = reconciler_entry(0)->observations.memory.status_wanted_ms;
     assert_int_not_equal(since_ms, 0);
-    assert_int_equal(crowd_of(0), ENTRIES);
+    assert_int_equal(waiting_statuses_seen_by(0), ENTRIES);
     assert_int_equal(reconciler_entry(0)->observations.memory.status_wanted_ms, since_ms);
-    assert_int_equal(crowd_of(1), 1);
+    assert_int_equal(waiting_statuses_seen_by(1), 1);
 }
 
-static void what_waits_anew_knows_the_crowd_of_now(void **state)
+static void a_status_that_waits_anew_counts_those_that_wait_now(void **state)
 {
     (void)state;
-    thin_the_crowd();
+    write_all_but_one();
     t.waits = NULL;
     decide_about(0);
     t.waits = "*";
     decide_about(0);
-    assert_int_equal(crowd_of(0), 1);
+    assert_int_equal(waiting_statuses_seen_by(0), 1);
     decide_about(1);
-    assert_int_equal(crowd_of(0), 2);
+    assert_int_equal(waiting_statuses_seen_by(0), 2);
 }
 
-static void another_object_of_the_name_has_waited_in_no_crowd(void **state)
+static void another_object_of_the_name_has_not_waited(void **state)
 {
     (void)state;
-    thin_the_crowd();
+    write_all_but_one();
     put_group("g0", "new");
     t.waits = NULL;
-    assert_int_equal(crowd_of(0), 0);
+    assert_int_equal(waiting_statuses_seen_by(0), 0);
 }
 
-static void on_territory(void *ctx, const char *ns, const char *pod)
+static void on_excluded(void *ctx, const char *ns, const char *pod)
 {
     (void)ctx, (void)ns, (void)pod;
 }
@@ -204,7 +204,7 @@ static void what_was_noted_is_forgotten_with_the_term(void **state)
     reconciler_stop(&t.all);
     assert_null(reconciler_find(&t.all, "ml/g"));
     assert_null(map_get(&t.all.map, "ml/g")); // not only when it leads again, which may never happen
-    assert_int_equal(t.all.moving, 0);
+    assert_int_equal(t.all.waiting_statuses, 0);
 }
 
 static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void **state)
@@ -232,8 +232,8 @@ static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void *
 static void nothing_is_noted_where_another_installation_decides(void **state)
 {
     (void)state;
-    struct territory *territory = territory_new(t.loop, t.stores[KIND_POD], 1, on_territory, NULL);
-    t.shared.territory = territory;
+    struct excluded_namespaces *excluded = excluded_namespaces_new(t.loop, t.stores[KIND_POD], 1, on_excluded, NULL);
+    t.shared.excluded = excluded;
     stub_answer(in_execution(), 200, "{}");
     store_put_json(t.stores[KIND_POD],
                    "{\"metadata\":{\"name\":\"op\",\"namespace\":\"ml\",\"uid\":\"u\",\"resourceVersion\":\"1\","
@@ -244,16 +244,16 @@ static void nothing_is_noted_where_another_installation_decides(void **state)
         loop_run_once(t.loop, 1000);
     assert_int_equal(t.decisions, 1);
     assert_true(controller_idle(t.all.controller));
-    territory_free(territory);
+    excluded_namespaces_free(excluded);
 }
 
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_crowd_that_thins_is_remembered_by_who_still_waits),
-        T(what_waits_anew_knows_the_crowd_of_now),
-        T(another_object_of_the_name_has_waited_in_no_crowd),
+        T(the_largest_number_of_waiting_statuses_is_remembered_by_one_that_still_waits),
+        T(a_status_that_waits_anew_counts_those_that_wait_now),
+        T(another_object_of_the_name_has_not_waited),
         T(nothing_is_decided_before_the_start_and_all_at_the_start),
         T(what_was_noted_is_forgotten_with_the_term),
         T(a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one),

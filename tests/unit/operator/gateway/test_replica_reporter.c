@@ -22,7 +22,7 @@
 static struct gateway_fixture f;
 static struct replica_reports *seen;
 static struct replica_reporter *reporter;
-static struct agent_witness witness;
+static struct connected_peer peer;
 
 static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
 {
@@ -109,7 +109,7 @@ static void another_replica_learns_who_was_there_and_what_changes(void **state)
     GATEWAY_UNTIL(&f, replica_reports_agent(seen, "uid-0") && member(2) == 1);
     assert_string_equal(replica_reports_agent(seen, "uid-0"), "b");
     assert_int_equal(member(0), 0);
-    assert_int_equal(replica_reports_witnesses(seen, &witness, 1), 1);
+    assert_int_equal(replica_reports_connected(seen, &peer, 1), 1);
     agent(&second, "pod llama-1-0 uid-1");
     replica_reporter_agent(reporter, "uid-1");
     GATEWAY_UNTIL(&f, replica_reports_agent(seen, "uid-1"));
@@ -157,7 +157,7 @@ static void a_replica_that_finds_itself_tells_nothing(void **state)
     for (int i = 0; i < 50; i++)
         loop_run_once(f.loop, 10);
     assert_null(replica_reports_agent(seen, "uid-0"));
-    assert_int_equal(replica_reports_witnesses(seen, &witness, 1), 0);
+    assert_int_equal(replica_reports_connected(seen, &peer, 1), 0);
     gateway_peer_hang_up(&p);
 }
 
@@ -166,7 +166,7 @@ static void who_has_another_key_is_sent_away(void **state)
     (void)state;
     look_out("2", "proof of c 2");
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).refused > 0);
-    assert_int_equal(replica_reports_witnesses(seen, &witness, 1), 0);
+    assert_int_equal(replica_reports_connected(seen, &peer, 1), 0);
 }
 
 static void a_replica_may_send_nothing_else(void **state)
@@ -180,7 +180,7 @@ static void a_replica_may_send_nothing_else(void **state)
                                            "\"heartbeatMs\":3000}"));
     gateway_peer_send(&p, RECORD_PREPARED, 0, RECORD_GROUP, "{}");
     gateway_peer_is_closed(&p, 1002, "a replica must not send PREPARED records");
-    assert_int_equal(replica_reports_witnesses(seen, &witness, 1), 0);
+    assert_int_equal(replica_reports_connected(seen, &peer, 1), 0);
 }
 
 int main(void)

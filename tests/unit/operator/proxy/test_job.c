@@ -9,7 +9,7 @@
 #include "common/base/str.h"
 #include "operator/proxy/jsonrpc.h"
 #include "operator/proxy/tenant.h"
-#include "tests/unit/operator/proxy/crowd.h"
+#include "tests/unit/operator/proxy/batch_case.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include <setjmp.h>
@@ -307,7 +307,7 @@ static void a_long_request_may_wait_for_its_group(void **state)
 // Batches
 
 // Two columns as JSON, or a safetensors document with a tensor "a" and a column "text": `rows` rows of `width` letters.
-static struct body long_batch(struct crowd *w, size_t rows, size_t width, bool tensor, int64_t first)
+static struct body long_batch(struct batch_case *w, size_t rows, size_t width, bool tensor, int64_t first)
 {
     struct buf text = BUF_INIT(4 << 20);
     int64_t values[ROWS_MAX];
@@ -330,21 +330,21 @@ static struct body long_batch(struct crowd *w, size_t rows, size_t width, bool t
     return b;
 }
 
-static void batches_go_and_come_in_steps(struct crowd *w, bool tensor)
+static void batches_go_and_come_in_steps(struct batch_case *w, bool tensor)
 {
     enum { ROWS = 40 };
     const struct mode mode = {RECORD_DP_COMPUTE_PROTO, 0, NULL, NULL};
     struct body args = long_batch(w, ROWS, LENGTH / ROWS, tensor, 100), got;
     int64_t values[ROWS_MAX];
-    crowd_sends(w, &mode, &args);
+    batch_case_sends(w, &mode, &args);
     for (uint32_t rank = w->world; rank-- > 0;) {
-        uint32_t id = crowd_takes(w, rank, &got);
+        uint32_t id = batch_case_takes(w, rank, &got);
         assert_int_not_equal(id, 0);
         assert_int_equal(values_of(got.data, got.len, values, &w->memory), ROWS / w->world);
         assert_int_equal(values[0], 100 + (int64_t)rank * ROWS / w->world);
-        crowd_says(w, rank, id, &got); // returns its arguments
+        batch_case_says(w, rank, id, &got); // returns its arguments
     }
-    got = crowd_hears(w);
+    got = batch_case_hears(w);
     assert_int_equal(values_of(got.data, got.len, values, &w->memory), ROWS);
     for (size_t i = 0; i < ROWS; i++)
         assert_int_equal(values[i], 100 + i);
@@ -355,13 +355,13 @@ static void long_columns_of_batches_are_split_and_joined_in_steps(void **state)
 {
     (void)state;
     for (int cuts = 0; cuts < 2; cuts++) {
-        struct crowd *w = crowd_new(4, NULL, NULL);
+        struct batch_case *w = batch_case_new(4, NULL, NULL);
         fixture_cuts = cuts;
         for (int round = 0; round < 4; round++)
             batches_go_and_come_in_steps(w, round % 2);
         assert_int_equal(quota_used(w->f.router.bytes), 0);
         fixture_cuts = false;
-        crowd_free(w);
+        batch_case_free(w);
     }
 }
 
@@ -369,21 +369,21 @@ static void results_are_joined_in_steps(void **state)
 {
     (void)state;
     for (int tensor = 0; tensor < 2; tensor++) {
-        struct crowd *w = crowd_new(2, NULL, NULL);
+        struct batch_case *w = batch_case_new(2, NULL, NULL);
         struct body args = long_batch(w, 2, 10, tensor, 0), got;
         struct err err = ERR_INIT;
-        crowd_sends(w, &(struct mode){RECORD_DP_COMPUTE_PROTO, 0, NULL, NULL}, &args);
+        batch_case_sends(w, &(struct mode){RECORD_DP_COMPUTE_PROTO, 0, NULL, NULL}, &args);
         struct body result = long_batch(w, 20, LENGTH / 20, tensor, 0);
-        crowd_says(w, 0, crowd_takes(w, 0, &got), &result);
-        uint32_t id = crowd_takes(w, 1, &got);
+        batch_case_says(w, 0, batch_case_takes(w, 0, &got), &result);
+        uint32_t id = batch_case_takes(w, 1, &got);
         assert_int_equal(worker_answer_bytes(&w->f, &w->workers[1], id, RECORD_RESULT, result.data, result.len, &err),
                          0);
         assert_null(client_hears(&w->c));
         assert_true(fixture_turns(&w->f) >= 2 * STEPS - 1);
-        got = crowd_hears(w);
+        got = batch_case_hears(w);
         int64_t values[ROWS_MAX];
         assert_int_equal(values_of(got.data, got.len, values, &w->memory), 40);
-        crowd_free(w);
+        batch_case_free(w);
     }
 }
 
@@ -392,12 +392,12 @@ static void a_call_may_end_while_its_results_are_joined(void **state)
     (void)state;
     for (int tensor = 0; tensor < 2; tensor++)
         for (int how = 0; how < 3; how++) {
-            struct crowd *w = crowd_new(1, NULL, NULL);
+            struct batch_case *w = batch_case_new(1, NULL, NULL);
             struct body args = long_batch(w, 2, 10, tensor, 0), got;
             struct err err = ERR_INIT;
-            crowd_sends(w, &(struct mode){RECORD_DP_COMPUTE_PROTO, 0, NULL, ",\"timeoutMs\":50"}, &args);
+            batch_case_sends(w, &(struct mode){RECORD_DP_COMPUTE_PROTO, 0, NULL, ",\"timeoutMs\":50"}, &args);
             struct body result = long_batch(w, 20, LENGTH / 20, tensor, 0);
-            uint32_t id = crowd_takes(w, 0, &got);
+            uint32_t id = batch_case_takes(w, 0, &got);
             fixture_cuts = how == 2; // the head is a piece of its own
             assert_int_equal(
                 worker_answer_bytes(&w->f, &w->workers[0], id, RECORD_RESULT, result.data, result.len, &err), 0);
@@ -413,7 +413,7 @@ static void a_call_may_end_while_its_results_are_joined(void **state)
             }
             fixture_turns(&w->f);
             assert_int_equal(w->f.router.n_calls, 0);
-            crowd_free(w);
+            batch_case_free(w);
         }
 }
 

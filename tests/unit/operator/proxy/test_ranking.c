@@ -17,7 +17,7 @@ enum { WORLD = 100, LANES = 3, GONE_MAX = 64 };
 
 static struct stats_common common;
 
-static struct group *crowd(uint32_t world)
+static struct group *group_with(uint32_t world)
 {
     struct group *g = group_new("uid", "web", "llama", &common);
     group_update(g, &(struct group_facts){.uid = "uid", .ns = "web", .name = "llama", .world = world, .attempt = 1});
@@ -130,7 +130,7 @@ static void the_least_busy_is_the_one_that_a_look_at_all_ranks_finds(void **stat
     (void)state;
     rand_seed(&r, 23);
     for (size_t k = 0; k < ARRAY_LEN(worlds); k++) {
-        struct group *g = crowd(worlds[k]);
+        struct group *g = group_with(worlds[k]);
         for (int i = 0; i < 20000; i++) {
             step(g, &r, i % 1000 < 200 ? 50 : 1); // first many members come and go, then few
             if (rand_below(&r, 2))
@@ -152,7 +152,7 @@ static void the_tasks_of_idle_ranks_go_round(void **state)
     struct rand r;
     (void)state;
     rand_seed(&r, 1);
-    struct group *g = crowd(5);
+    struct group *g = group_with(5);
     assert_null(ranking_least(g->ranking, 0, 3));
     for (uint32_t rank = 0; rank < 5; rank++)
         joins(g, rank, &r);

@@ -4,7 +4,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "common/wire/body_list.h"
-#include "tests/unit/operator/proxy/crowd.h"
+#include "tests/unit/operator/proxy/batch_case.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,19 +27,19 @@ static int64_t minus_ten(uint32_t rank)
 static void actor_and_critic(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(2, NULL, NULL);
+    struct batch_case *w = batch_case_new(2, NULL, NULL);
     static const int64_t zeros[10];
     adds(w, (struct mode){0}, add_rank, zeros, 10, LIST(0, 0, 0, 0, 0, 1, 1, 1, 1, 1));
     adds(w, (struct mode){RECORD_DP_COMPUTE_PROTO}, minus_ten, zeros, 10,
          LIST(-10, -10, -10, -10, -10, -10, -10, -10, -10, -10));
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 // Row S1-10: four ranks share lists of two. The rule is registered with the method, or is in the call.
 static void two_to_all(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(4, NULL, NULL);
+    struct batch_case *w = batch_case_new(4, NULL, NULL);
     static const char *const each[] = {"{\"x\":1,\"y\":5}", "{\"x\":2,\"y\":6}", "{\"x\":1,\"y\":5}",
                                        "{\"x\":2,\"y\":6}"},
                              *const results[] = {"8", "10", "8", "10"};
@@ -50,11 +50,11 @@ static void two_to_all(void **state)
           (struct mode){RECORD_SPLIT,
                         .more = ",\"split\":{\"index\":[0,1,0,1],\"elements\":true},\"collect\":{\"ranks\":[3,0]}"},
           "{\"x\":[1,2],\"y\":[5,6]}", each, results, "[10,8]");
-    crowd_refused(w, &(struct mode){.method = "two_to_all"}, "{\"x\":[1,2,3],\"y\":[5,6]}", "INVALID",
-                  "argument 'x' has more than 2 elements; its 2 pieces need one each");
-    crowd_refused(w, &(struct mode){.method = "two_to_all"}, "[1]", "INVALID",
-                  "has 1 elements; its 2 pieces need one each");
-    crowd_free(w);
+    batch_case_refused(w, &(struct mode){.method = "two_to_all"}, "{\"x\":[1,2,3],\"y\":[5,6]}", "INVALID",
+                       "argument 'x' has more than 2 elements; its 2 pieces need one each");
+    batch_case_refused(w, &(struct mode){.method = "two_to_all"}, "[1]", "INVALID",
+                       "has 1 elements; its 2 pieces need one each");
+    batch_case_free(w);
 }
 
 // verl's tests of meshes that workers declare: what a rank adds depends on its coordinates.
@@ -73,7 +73,7 @@ static int64_t train_adds(uint32_t rank)
 static void meshes_of_verl(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(8, "infer: dp2 tp4", "train: pp2 dp2 tp2");
+    struct batch_case *w = batch_case_new(8, "infer: dp2 tp4", "train: pp2 dp2 tp2");
     adds(w,
          (struct mode){RECORD_SPLIT,
                        .more = ",\"split\":{\"mesh\":\"infer\",\"dims\":[\"dp\"]},\"collect\":{\"at\":{\"tp\":0}}"},
@@ -85,7 +85,7 @@ static void meshes_of_verl(void **state)
     adds(w, (struct mode){RECORD_3D_PROTO, .more = ",\"split\":{\"mesh\":\"train\"}"}, train_adds, LIST(3, 4),
          LIST(11, 16));
     adds(w, (struct mode){.method = "train"}, train_adds, LIST(3, 4), LIST(11, 16)); // as the method was registered
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 // The new meshes are in a spec that is refused, or that the next attempt will use. The present ranks run with the
@@ -94,7 +94,7 @@ static void meshes_to_come_change_nothing_yet(void **state)
 {
     (void)state;
     struct arena a = ARENA_INIT;
-    struct crowd *w = crowd_new(8, "train: pp2 dp2 tp2", NULL);
+    struct batch_case *w = batch_case_new(8, "train: pp2 dp2 tp2", NULL);
     struct grid infer = grid_of("infer: dp2 tp4", &a);
     struct group_facts facts = {.uid = FIXTURE_UID,
                                 .ns = "ml",
@@ -110,7 +110,7 @@ static void meshes_to_come_change_nothing_yet(void **state)
     facts.meshes_to_come = false;
     router_group_set(&w->f.router, &facts);
     adds(w, (struct mode){RECORD_3D_PROTO}, infer_adds, LIST(1, 2), LIST(1, 3));
-    crowd_free(w);
+    batch_case_free(w);
     arena_done(&a);
 }
 
@@ -120,21 +120,21 @@ static void meshes_that_workers_publish(void **state)
     (void)state;
     struct arena a = ARENA_INIT;
     struct grid infer = grid_of("infer: dp2 tp4", &a);
-    struct crowd *w = crowd_with(8, &infer, 1);
+    struct batch_case *w = batch_case_with(8, &infer, 1);
     arena_done(&a);
-    static const char published[] = CROWD_HELLO
+    static const char published[] = BATCH_CASE_HELLO
         ",\"meshes\":[{\"name\":\"infer\",\"dims\":[{\"name\":\"x\",\"size\":8}]},{\"name\":\"train\",\"dims\":"
         "[{\"name\":\"pp\",\"size\":2},{\"name\":\"dp\",\"size\":2},{\"name\":\"tp\",\"size\":2}]}]}";
     for (uint32_t i = 0; i < 8; i++)
-        crowd_dial(w, i, published);
+        batch_case_dial(w, i, published);
     adds(w, (struct mode){RECORD_3D_PROTO, .more = ",\"split\":{\"mesh\":\"train\"}"}, train_adds, LIST(3, 4),
          LIST(11, 16));
     adds(w, (struct mode){RECORD_3D_PROTO}, infer_adds, LIST(1, 2), LIST(1, 3)); // the mesh of the object comes first
     worker_hang_up(&w->f, &w->workers[5]);
-    crowd_dial(w, 5, CROWD_HELLO "}");
-    crowd_refused(w, &(struct mode){RECORD_3D_PROTO}, "{\"a\":[1,2]}", "CONFLICT",
-                  "ranks 0 and 5 of ml/llama do not publish the same meshes");
-    crowd_free(w);
+    batch_case_dial(w, 5, BATCH_CASE_HELLO "}");
+    batch_case_refused(w, &(struct mode){RECORD_3D_PROTO}, "{\"a\":[1,2]}", "CONFLICT",
+                       "ranks 0 and 5 of ml/llama do not publish the same meshes");
+    batch_case_free(w);
 }
 
 // Pipeline stages as replicas: pp 2, dp 4, "ABCDEFGH" are split into A C E G and B D F H. The first stages return
@@ -148,27 +148,27 @@ static int64_t nothing(uint32_t rank)
 static void stages_as_replicas(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(8, "train: pp2 dp4 tp1", "generate: micro2 dp4");
+    struct batch_case *w = batch_case_new(8, "train: pp2 dp4 tp1", "generate: micro2 dp4");
     adds(w, (struct mode){RECORD_3D_ALL_MICRO_DP}, nothing, LIST('A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'),
          LIST('A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'));
     adds(w,
          (struct mode){RECORD_SPLIT, .more = ",\"split\":{\"dims\":[\"dp\",\"pp\"]},\"collect\":{\"at\":{\"pp\":0}}"},
          nothing, LIST('A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'), LIST('A', 'C', 'E', 'G'));
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 static void micro_replicas(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(8, "train: pp1 dp2 tp4", "generate: dp2 tp2 micro2");
+    struct batch_case *w = batch_case_new(8, "train: pp1 dp2 tp4", "generate: dp2 tp2 micro2");
     adds(w, (struct mode){RECORD_3D_ALL_MICRO_DP}, add_rank, LIST(10, 20, 30, 40), LIST(10, 21, 34, 45));
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 static void pipeline_stages_only(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(8, "train: pp2 dp2 tp2", NULL);
+    struct batch_case *w = batch_case_new(8, "train: pp2 dp2 tp2", NULL);
     static const char *const each[] = {"[7]", "[7]", "[7]", "[7]", "[7]", "[7]", "[7]", "[7]"}, *const results[] = {
                                                                                                     "\"w0\"", "1",
                                                                                                     "2",      "3",
@@ -177,78 +177,79 @@ static void pipeline_stages_only(void **state)
     lists(w, (struct mode){RECORD_3D_PP_ONLY}, "[7]", each, results, "[\"w0\",\"w4\"]");
     for (uint32_t rank = 0; rank < 8; rank++)
         assert_int_equal(w->quiet[rank], rank % 4 != 0); // the other ranks need not send their results
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 // Megatron's modes with plain lists: one element for each replica, results of the last stage.
 static void lists_for_replicas(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(8, "train: pp2 dp2 tp2", NULL);
+    struct batch_case *w = batch_case_new(8, "train: pp2 dp2 tp2", NULL);
     static const char *const each[] = {"[1]", "[1]", "[2]", "[2]", "[1]", "[1]", "[2]", "[2]"}, *const results[] = {
                                                                                                     "0", "1", "2", "3",
                                                                                                     "4", "5", "6", "7"};
     lists(w, (struct mode){RECORD_3D_PROTO, .more = ",\"split\":{\"elements\":true}"}, "[1,2]", each, results, "[4,6]");
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 // Arguments are split, and the results of all ranks are a list: no padding is removed from it.
 static void metrics_are_a_list(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(4, NULL, NULL);
+    struct batch_case *w = batch_case_new(4, NULL, NULL);
     static const char *const each[] = {"{\"a\":[1,2]}", "{\"a\":[3,4]}", "{\"a\":[5,5]}", "{\"a\":[5,5]}"},
                              *const results[] = {"0.5", "{\"loss\":1}", "null", ""};
     lists(w, (struct mode){RECORD_DP_COMPUTE_METRIC, .more = ",\"pad\":true"}, "{\"a\":[1,2,3,4,5]}", each, results,
           "[0.5,{\"loss\":1},null,null]");
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 // verl's tests of padding with world size 4: 10, 1 and 8 rows come back in their order.
 static void padding_comes_off_again(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(4, NULL, NULL);
+    struct batch_case *w = batch_case_new(4, NULL, NULL);
     const struct mode m = {.more = ",\"pad\":true"};
     adds(w, m, add_rank, LIST(0, 10, 20, 30, 40, 50, 60, 70, 80, 90), LIST(0, 10, 20, 31, 41, 51, 62, 72, 82, 93));
     adds(w, m, add_rank, LIST(7), LIST(7));
     adds(w, m, add_rank, LIST(0, 0, 0, 0, 0, 0, 0, 0), LIST(0, 0, 1, 1, 2, 2, 3, 3));
     adds(w, m, add_rank, LIST(1, 1, 1, 1, 1), LIST(1, 1, 2, 2, 3)); // torch.chunk() would make only three pieces
-    crowd_refused(w, &(struct mode){0}, "{\"a\":[1,2,3]}", "INVALID",
-                  "f(): a batch of 3 rows cannot be split into 4 equal pieces: send a multiple, or ask for padding");
-    crowd_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"pad\":true"}, "{\"a\":[1,2,3]}", "INVALID",
-                  "padding is for batches that are split into pieces, the call is ONE_TO_ALL");
-    crowd_free(w);
+    batch_case_refused(
+        w, &(struct mode){0}, "{\"a\":[1,2,3]}", "INVALID",
+        "f(): a batch of 3 rows cannot be split into 4 equal pieces: send a multiple, or ask for padding");
+    batch_case_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"pad\":true"}, "{\"a\":[1,2,3]}", "INVALID",
+                       "padding is for batches that are split into pieces, the call is ONE_TO_ALL");
+    batch_case_free(w);
 }
 
 // Whichever ranks got the padded piece, their results lose the padding, in whatever order the ranks are listed.
 static void padding_is_known_by_piece(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(4, NULL, NULL);
+    struct batch_case *w = batch_case_new(4, NULL, NULL);
     adds(w, (struct mode){RECORD_SPLIT, .more = ",\"pad\":true,\"split\":{\"index\":[1,0,1,0]}"}, add_rank,
          LIST(10, 20, 30), LIST(30, 11, 21, 32, 13, 23));
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 static void all_get_the_same_and_batches_are_a_list_of_bodies(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(2, NULL, NULL);
+    struct batch_case *w = batch_case_new(2, NULL, NULL);
     static const int64_t in[] = {5, 6};
     struct body args = batch_of(in, 2, true, NULL, "{\"k\":1}", &w->memory), got;
     struct body_list l;
     struct scatter_source one;
     struct err err = ERR_INIT;
-    crowd_sends(w, &(struct mode){RECORD_ONE_TO_ALL}, &args);
+    batch_case_sends(w, &(struct mode){RECORD_ONE_TO_ALL}, &args);
     for (uint32_t rank = 0; rank < 2; rank++) {
-        uint32_t id = crowd_takes(w, rank, &got);
+        uint32_t id = batch_case_takes(w, rank, &got);
         assert_int_equal(got.len, args.len);
         assert_memory_equal(got.data, args.data, args.len);
         got = rank ? text_body("[1]") : args;
-        crowd_says(w, rank, id, &got);
+        batch_case_says(w, rank, id, &got);
     }
-    got = crowd_hears(w);
+    got = batch_case_hears(w);
     assert_int_equal(body_list_read(got.data, got.len, &l, &err), 0);
     assert_int_equal(l.n, 2);
     assert_true(body_list_next(&l, &one));
@@ -258,22 +259,22 @@ static void all_get_the_same_and_batches_are_a_list_of_bodies(void **state)
     assert_int_equal(one.len, 3);
     assert_memory_equal(one.data, "[1]", 3);
     // And back: each rank gets its own part.
-    crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &got);
+    batch_case_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &got);
     for (uint32_t rank = 0; rank < 2; rank++) {
         struct body mine;
-        uint32_t id = crowd_takes(w, rank, &mine);
+        uint32_t id = batch_case_takes(w, rank, &mine);
         assert_int_equal(mine.len, rank ? 3 : args.len);
         struct body null = text_body("null");
-        crowd_says(w, rank, id, &null);
+        batch_case_says(w, rank, id, &null);
     }
-    assert_string_equal(crowd_hears(w).data, "[null,null]");
-    crowd_free(w);
+    assert_string_equal(batch_case_hears(w).data, "[null,null]");
+    batch_case_free(w);
 }
 
 static void columns_and_metadata_go_with_the_pieces(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(2, NULL, NULL);
+    struct batch_case *w = batch_case_new(2, NULL, NULL);
     static const int64_t in[] = {1, 2, 3, 4};
     struct body args = batch_of(in, 4, true, "{\"p\":[\"a\",\"b\",\"c\",\"d\"]}", "{\"t\":0.7}", &w->memory), got;
     struct safetensors s;
@@ -281,31 +282,31 @@ static void columns_and_metadata_go_with_the_pieces(void **state)
     static const char *const columns[] = {"{\"p\":[\"a\",\"b\"]}", "{\"p\":[\"c\",\"d\"]}"},
                              *const loss[] = {"{\"t\":0.7,\"metrics\":{\"loss\":0.5}}",
                                               "{\"t\":0.7,\"metrics\":{\"loss\":0.25}}"};
-    crowd_sends(w, &(struct mode){0}, &args);
+    batch_case_sends(w, &(struct mode){0}, &args);
     for (uint32_t rank = 0; rank < 2; rank++) {
-        uint32_t id = crowd_takes(w, rank, &got);
+        uint32_t id = batch_case_takes(w, rank, &got);
         assert_int_equal(safetensors_read(got.data, got.len, &w->memory, &s, &err), 0);
         assert_string_equal(safetensors_meta_get(&s, BATCH_COLUMNS), columns[rank]);
         assert_string_equal(safetensors_meta_get(&s, BATCH_META), "{\"t\":0.7}");
         got = batch_of(in, 2, true, columns[rank], loss[rank], &w->memory);
-        crowd_says(w, rank, id, &got);
+        batch_case_says(w, rank, id, &got);
     }
-    got = crowd_hears(w);
+    got = batch_case_hears(w);
     assert_int_equal(safetensors_read(got.data, got.len, &w->memory, &s, &err), 0);
     assert_string_equal(safetensors_meta_get(&s, BATCH_COLUMNS), "{\"p\":[\"a\",\"b\",\"c\",\"d\"]}");
     assert_string_equal(safetensors_meta_get(&s, BATCH_META), "{\"t\":0.7,\"metrics\":{\"loss\":[0.5,0.25]}}");
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 // Errors
 
-static void results_do_not_fit(struct crowd *w, const struct body *one, const struct body *other, const char *why)
+static void results_do_not_fit(struct batch_case *w, const struct body *one, const struct body *other, const char *why)
 {
     struct body args = text_body("{\"a\":[1,2]}");
-    crowd_sends(w, &(struct mode){0}, &args);
+    batch_case_sends(w, &(struct mode){0}, &args);
     for (uint32_t rank = 0; rank < 2; rank++) {
         struct body got;
-        crowd_says(w, rank, crowd_takes(w, rank, &got), rank ? other : one);
+        batch_case_says(w, rank, batch_case_takes(w, rank, &got), rank ? other : one);
     }
     const char *got = client_hears(&w->c);
     if (!got || !strstr(got, " ERROR INVALID ") || !strstr(got, why))
@@ -315,7 +316,7 @@ static void results_do_not_fit(struct crowd *w, const struct body *one, const st
 static void results_that_do_not_fit_name_ranks_and_keys(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(2, NULL, NULL);
+    struct batch_case *w = batch_case_new(2, NULL, NULL);
     static const int64_t in[] = {1};
     struct body json = text_body("{\"a\":[1]}"), number = text_body("7"), null = text_body("null"), got;
     struct body plain = batch_of(in, 1, true, NULL, "{\"t\":1}", &w->memory),
@@ -329,61 +330,62 @@ static void results_that_do_not_fit_name_ranks_and_keys(void **state)
     results_do_not_fit(w, &null, &json, "rank 0 ran f(), but its result cannot be joined");
     // If no rank returns anything, the answer is null.
     struct body args = text_body("{\"a\":[1,2]}");
-    crowd_sends(w, &(struct mode){0}, &args);
+    batch_case_sends(w, &(struct mode){0}, &args);
     for (uint32_t rank = 0; rank < 2; rank++)
-        crowd_says(w, rank, crowd_takes(w, rank, &got), &null);
-    assert_string_equal(crowd_hears(w).data, "null");
+        batch_case_says(w, rank, batch_case_takes(w, rank, &got), &null);
+    assert_string_equal(batch_case_hears(w).data, "null");
     // With padding, a result must have one row for each row of arguments.
     args = text_body("{\"a\":[1,2,3]}");
-    crowd_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
+    batch_case_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
     for (uint32_t rank = 0; rank < 2; rank++)
-        crowd_says(w, rank, crowd_takes(w, rank, &got), &json);
+        batch_case_says(w, rank, batch_case_takes(w, rank, &got), &json);
     assert_non_null(strstr(client_hears(&w->c), "rank 0 got 2 rows and returned 1"));
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 static void what_is_wrong_reaches_no_rank(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(4, NULL, NULL);
+    struct batch_case *w = batch_case_new(4, NULL, NULL);
     const struct mode proto = {0}, split = {RECORD_SPLIT};
-    crowd_refused(w, &proto, "[1,2,3,4]", "INVALID",
-                  "f(): this is not a batch: neither a safetensors document nor a JSON object");
-    crowd_refused(w, &proto, "{\"a\":1}", "INVALID", "'a' is not a list; in a batch everything is a list");
-    crowd_refused(w, &proto, "{\"a\":[1],\"b\":[1,2]}", "INVALID", "'b' has 2 rows, but 'a' has 1");
-    crowd_refused(w, &proto, "{\"a\":[1,2,3,4]", "INVALID", "not valid JSON at byte");
-    crowd_refused(w, &proto, "", "INVALID", "this is not a batch");
-    crowd_refused(w, &split, "{\"a\":[1]}", "INVALID", "dispatch mode SPLIT needs `split` or `collect`");
-    crowd_refused(w, &(struct mode){RECORD_3D_PROTO}, "{\"a\":[1]}", "NOT_FOUND",
-                  "f() of ml/llama: the call needs a mesh, the group has 0 in spec.worker.meshes");
-    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"mesh\":\"m\",\"dims\":[\"dp\"]}"}, "{}",
-                  "NOT_FOUND", "the group has no mesh 'm'");
-    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":[1]"}, "{}", "INVALID",
-                  "split must be an object");
-    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"index\":[0,1]}"}, "{}", "INVALID",
-                  "split.index has 2 elements, the group has 4 ranks");
-    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"collect\":{\"ranks\":[9]}"}, "{}", "INVALID",
-                  "there is no rank 9");
-    crowd_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"split\":{\"elements\":true}"}, "{}", "INVALID",
-                  "`split` and `collect` need dispatch mode SPLIT or a 3D mode");
-    crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"a\":[1}"}, "{}", "INVALID", "not valid JSON");
-    crowd_refused(w, &(struct mode){.more = ",\"pad\":1"}, "{}", "INVALID", "\"pad\" must be true or false");
-    crowd_refused(w, &(struct mode){.execute = RECORD_RANK_ZERO, .more = ",\"pad\":true"}, "{}", "INVALID",
-                  "only one rank runs the call; leave out split, collect and pad");
+    batch_case_refused(w, &proto, "[1,2,3,4]", "INVALID",
+                       "f(): this is not a batch: neither a safetensors document nor a JSON object");
+    batch_case_refused(w, &proto, "{\"a\":1}", "INVALID", "'a' is not a list; in a batch everything is a list");
+    batch_case_refused(w, &proto, "{\"a\":[1],\"b\":[1,2]}", "INVALID", "'b' has 2 rows, but 'a' has 1");
+    batch_case_refused(w, &proto, "{\"a\":[1,2,3,4]", "INVALID", "not valid JSON at byte");
+    batch_case_refused(w, &proto, "", "INVALID", "this is not a batch");
+    batch_case_refused(w, &split, "{\"a\":[1]}", "INVALID", "dispatch mode SPLIT needs `split` or `collect`");
+    batch_case_refused(w, &(struct mode){RECORD_3D_PROTO}, "{\"a\":[1]}", "NOT_FOUND",
+                       "f() of ml/llama: the call needs a mesh, the group has 0 in spec.worker.meshes");
+    batch_case_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"mesh\":\"m\",\"dims\":[\"dp\"]}"}, "{}",
+                       "NOT_FOUND", "the group has no mesh 'm'");
+    batch_case_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":[1]"}, "{}", "INVALID",
+                       "split must be an object");
+    batch_case_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"index\":[0,1]}"}, "{}", "INVALID",
+                       "split.index has 2 elements, the group has 4 ranks");
+    batch_case_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"collect\":{\"ranks\":[9]}"}, "{}", "INVALID",
+                       "there is no rank 9");
+    batch_case_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"split\":{\"elements\":true}"}, "{}", "INVALID",
+                       "`split` and `collect` need dispatch mode SPLIT or a 3D mode");
+    batch_case_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"a\":[1}"}, "{}", "INVALID",
+                       "not valid JSON");
+    batch_case_refused(w, &(struct mode){.more = ",\"pad\":1"}, "{}", "INVALID", "\"pad\" must be true or false");
+    batch_case_refused(w, &(struct mode){.execute = RECORD_RANK_ZERO, .more = ",\"pad\":true"}, "{}", "INVALID",
+                       "only one rank runs the call; leave out split, collect and pad");
     static const int64_t in[] = {1, 2, 3, 4};
     struct body batch = batch_of(in, 4, true, NULL, NULL, &w->memory);
-    crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &batch);
+    batch_case_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &batch);
     assert_non_null(strstr(client_hears(&w->c), "one batch, but the call is ALL_TO_ALL"));
     batch.len--; // the last value is incomplete
-    crowd_sends(w, &proto, &batch);
+    batch_case_sends(w, &proto, &batch);
     assert_non_null(strstr(client_hears(&w->c), "its tensors end at byte"));
     static char bodies[] = "\xff\xff\xff\xff\0\0\0";
     struct body list = {bodies, 8};
-    crowd_sends(w, &proto, &list);
+    batch_case_sends(w, &proto, &list);
     assert_non_null(strstr(client_hears(&w->c), "a list of batches; dispatch mode DP_COMPUTE_PROTO takes one"));
-    crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &list);
+    batch_case_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &list);
     assert_non_null(strstr(client_hears(&w->c), "has 0 elements, ml/llama has 4 ranks"));
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 static void a_method_with_a_wrong_rule_is_not_let_in(void **state)
@@ -394,86 +396,86 @@ static void a_method_with_a_wrong_rule_is_not_let_in(void **state)
         "{\"methods\":[{\"name\":\"f\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\",\"collect\":{}}]}",
         "{\"methods\":[],\"meshes\":[{\"name\":\"m\"}]}", "{\"methods\":[],\"meshes\":{}}",
         "{\"methods\":[],\"meshes\":[{\"name\":\"m\",\"dims\":[{\"name\":\"a\",\"size\":0}]}]}"};
-    struct crowd *w = crowd_with(1, NULL, 0);
+    struct batch_case *w = batch_case_with(1, NULL, 0);
     for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
         struct err err = ERR_INIT;
         assert_int_equal(worker_dial_as(&w->f, &w->workers[0], 0, 1, hellos[i], &err), ERR_INVALID);
         assert_true(str_starts(err.msg, "HELLO"));
     }
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 // Only results that are part of the answer are kept until the call ends.
 static void results_that_are_not_kept_take_no_memory(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(4, NULL, NULL);
+    struct batch_case *w = batch_case_new(4, NULL, NULL);
     struct body args = text_body("[1]"), got, big = {arena_alloc(&w->memory, 1 << 19), 1 << 19};
     memset(big.data, '1', big.len);
-    crowd_sends(w, &(struct mode){RECORD_SPLIT, .more = ",\"collect\":{\"ranks\":[3],\"join\":false}"}, &args);
+    batch_case_sends(w, &(struct mode){RECORD_SPLIT, .more = ",\"collect\":{\"ranks\":[3],\"join\":false}"}, &args);
     uint32_t ids[3];
     for (uint32_t rank = 0; rank < 3; rank++)
-        ids[rank] = crowd_takes(w, rank, &got);
+        ids[rank] = batch_case_takes(w, rank, &got);
     size_t before = quota_used(w->f.router.bytes);
     for (uint32_t rank = 0; rank < 3; rank++) // they may send their results all the same
-        crowd_says(w, rank, ids[rank], &big);
+        batch_case_says(w, rank, ids[rank], &big);
     assert_int_equal(quota_used(w->f.router.bytes), before);
-    crowd_says(w, 3, crowd_takes(w, 3, &got), &args);
-    assert_string_equal(crowd_hears(w).data, "[[1]]");
-    crowd_free(w);
+    batch_case_says(w, 3, batch_case_takes(w, 3, &got), &args);
+    assert_string_equal(batch_case_hears(w).data, "[[1]]");
+    batch_case_free(w);
 }
 
 static void a_call_that_waits_is_cut_when_it_is_sent(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_with(2, NULL, 0);
+    struct batch_case *w = batch_case_with(2, NULL, 0);
     struct body args = text_body("{\"a\":[1,2,3]}"), got, result = text_body("{\"a\":[7,8]}");
-    crowd_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
-    crowd_dial(w, 0, CROWD_HELLO "}");
-    assert_int_equal(crowd_takes(w, 0, &got), 0);
-    crowd_dial(w, 1, CROWD_HELLO "}");
+    batch_case_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
+    batch_case_dial(w, 0, BATCH_CASE_HELLO "}");
+    assert_int_equal(batch_case_takes(w, 0, &got), 0);
+    batch_case_dial(w, 1, BATCH_CASE_HELLO "}");
     for (uint32_t rank = 0; rank < 2; rank++) {
-        uint32_t id = crowd_takes(w, rank, &got);
+        uint32_t id = batch_case_takes(w, rank, &got);
         assert_string_equal(got.data, rank ? "{\"a\":[3,3]}" : "{\"a\":[1,2]}");
-        crowd_says(w, rank, id, &result);
+        batch_case_says(w, rank, id, &result);
     }
-    assert_string_equal(crowd_hears(w).data, "{\"a\":[7,8,7]}");
-    crowd_free(w);
+    assert_string_equal(batch_case_hears(w).data, "{\"a\":[7,8,7]}");
+    batch_case_free(w);
 }
 
 static void a_rank_that_dies_ends_the_call_also_where_its_result_is_not_wanted(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(4, "train: dp2 tp2", NULL);
+    struct batch_case *w = batch_case_new(4, "train: dp2 tp2", NULL);
     struct body args = text_body("{\"a\":[1,2]}"), got, result = text_body("{\"a\":[7]}");
-    crowd_sends(w, &(struct mode){RECORD_3D_PROTO}, &args);
-    crowd_says(w, 0, crowd_takes(w, 0, &got), &result);
-    assert_int_not_equal(crowd_takes(w, 3, &got), 0);
+    batch_case_sends(w, &(struct mode){RECORD_3D_PROTO}, &args);
+    batch_case_says(w, 0, batch_case_takes(w, 0, &got), &result);
+    assert_int_not_equal(batch_case_takes(w, 3, &got), 0);
     worker_hang_up(&w->f, &w->workers[3]);
     fixture_pass(&w->f, fixture_limits.exit_wait_ms);
     assert_non_null(strstr(client_hears(&w->c), "ERROR rank=3 UNAVAILABLE"));
-    crowd_says(w, 2, crowd_takes(w, 2, &got), &result); // it is late, and is dropped
+    batch_case_says(w, 2, batch_case_takes(w, 2, &got), &result); // it is late, and is dropped
     assert_null(client_hears(&w->c));
-    crowd_says(w, 1, crowd_takes(w, 1, &got), &result);
-    crowd_free(w);
+    batch_case_says(w, 1, batch_case_takes(w, 1, &got), &result);
+    batch_case_free(w);
 }
 
 // There may be any number of ranks. They get everything, or a piece each, or share pieces.
 static void a_batch_is_held_once(void **state)
 {
     (void)state;
-    struct crowd *w = crowd_new(8, "train: dp2 tp4", NULL);
+    struct batch_case *w = batch_case_new(8, "train: dp2 tp4", NULL);
     static const struct mode modes[] = {{RECORD_ONE_TO_ALL}, {RECORD_DP_COMPUTE_PROTO}, {RECORD_3D_PROTO}};
     static int64_t values[1 << 16];
     struct body args = batch_of(values, ARRAY_LEN(values), true, NULL, NULL, &w->memory), got, null = text_body("null");
     for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
-        crowd_sends(w, &modes[i], &args);
+        batch_case_sends(w, &modes[i], &args);
         assert_in_range(quota_used(w->f.router.bytes), args.len, args.len + args.len / 8);
         for (uint32_t rank = 0; rank < 8; rank++)
-            crowd_says(w, rank, crowd_takes(w, rank, &got), &null);
-        crowd_hears(w);
+            batch_case_says(w, rank, batch_case_takes(w, rank, &got), &null);
+        batch_case_hears(w);
     }
-    crowd_free(w);
+    batch_case_free(w);
 }
 
 // Random meshes. The reference counts through the coordinates.
@@ -537,12 +539,12 @@ static void random_meshes(void **state)
         bool last[WORLD_MAX], at[WORLD_MAX];
         slow_make(&s, &r);
         struct grid g = {"m", s.dims, DIMS};
-        struct crowd *w = crowd_with(s.world, &g, 1);
+        struct batch_case *w = batch_case_with(s.world, &g, 1);
         pp = s.dims[0].size;
         dp = s.dims[1].size;
         tp = s.dims[3].size;
         for (uint32_t i = 0; i < s.world; i++) {
-            crowd_dial(w, i, CROWD_HELLO "}");
+            batch_case_dial(w, i, BATCH_CASE_HELLO "}");
             proto[i] = s.at[i][1];
             last[i] = s.at[i][0] == pp - 1 && s.at[i][2] == 0 && s.at[i][3] == 0;
             named[i] = s.at[i][3] * dp + s.at[i][1];
@@ -558,7 +560,7 @@ static void random_meshes(void **state)
             (struct mode){RECORD_SPLIT,
                           .more = ",\"pad\":true,\"split\":{\"dims\":[\"tp\",\"dp\"]},\"collect\":{\"at\":{\"cp\":0}}"},
             thousands, e.in, e.n, e.want, e.n_want);
-        crowd_free(w);
+        batch_case_free(w);
     }
 }
 

@@ -186,7 +186,7 @@ static void what_lies_in_shared_memory_is_looked_at_there(void **state)
 }
 
 // None of it is taken before it is known to pass. Otherwise the rank would have to put it together again.
-static void a_batch_in_shared_memory_passes_in_one_stretch(void **state)
+static void a_batch_in_shared_memory_passes_in_one_segment(void **state)
 {
     struct world *w = *state;
     w->f.router.config.whole_json = REF_ARGS_MAX;
@@ -252,7 +252,7 @@ int main(void)
         PROXY_TEST(an_argument_s_consumer_is_told_where_the_object_is),
         PROXY_TEST(parts_are_distributed_to_as_many_ranks),
         PROXY_TEST(what_lies_in_shared_memory_is_looked_at_there),
-        PROXY_TEST(a_batch_in_shared_memory_passes_in_one_stretch),
+        PROXY_TEST(a_batch_in_shared_memory_passes_in_one_segment),
         PROXY_TEST(a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted),
         PROXY_TEST(each_rank_may_have_a_reference_of_its_own),
         PROXY_TEST(numbers_that_do_not_fit_are_refused),

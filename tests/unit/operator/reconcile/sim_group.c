@@ -79,25 +79,25 @@ static void check_plan(const struct group_view *v, const struct plan *p)
 }
 
 // The operator's clock shows these times of the world.
-static struct agent_witness witness(const struct sim_operator *o, int64_t since_ms, int64_t heard_ms)
+static struct connected_peer peer(const struct sim_operator *o, int64_t since_ms, int64_t heard_ms)
 {
-    return (struct agent_witness){since_ms + o->skew_ms, heard_ms + o->skew_ms};
+    return (struct connected_peer){since_ms + o->skew_ms, heard_ms + o->skew_ms};
 }
 
 static void see_others(struct sim_operator *o, struct arena *a, struct group_view *v)
 {
-    struct agent_witness *agents = arena_array(a, SIM_PODS, sizeof *agents);
+    struct connected_peer *agents = arena_array(a, SIM_PODS, sizeof *agents);
     struct reach *r = &v->reach;
-    size_t n = agents_witnesses(o->processes[0].registry->agents, agents, SIM_PODS - 1);
+    size_t n = agents_longest_connected(o->processes[0].registry->agents, agents, SIM_PODS - 1);
     *r = (struct reach){
         .listening_ms = o->time.listening_ms, .expected = v->gang.n_pods + o->has_others, .agents = agents};
     if (o->others_since_ms)
-        agents[n++] = witness(o, o->others_since_ms, o->others_heard_ms ? o->others_heard_ms : o->w->now_ms);
+        agents[n++] = peer(o, o->others_since_ms, o->others_heard_ms ? o->others_heard_ms : o->w->now_ms);
     r->n_agents = n;
     if (!o->replica_since_ms)
         return;
-    struct agent_witness *replica = arena_new(a, struct agent_witness);
-    *replica = witness(o, o->replica_since_ms, o->w->now_ms);
+    struct connected_peer *replica = arena_new(a, struct connected_peer);
+    *replica = peer(o, o->replica_since_ms, o->w->now_ms);
     r->replicas = replica;
     r->n_replicas = 1;
 }

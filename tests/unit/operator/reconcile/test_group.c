@@ -5,8 +5,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/wait.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void backoff_doubles_up_to_its_maximum(void **state)
     (void)state;
     for (int32_t n = 1; n <= (int32_t)ARRAY_LEN(want); n++)
         for (uint64_t seed = 0; seed < 50; seed++) {
-            int64_t ms = patience_backoff_ms(1000, 10000, n, seed);
+            int64_t ms = wait_backoff_ms(1000, 10000, n, seed);
             assert_true(ms >= want[n - 1] && ms <= want[n - 1] + want[n - 1] / 10);
         }
 }
@@ -32,20 +32,19 @@ static void backoff_differs_from_group_to_group(void **state)
     bool differs = false;
     (void)state;
     for (uint64_t seed = 1; seed < 20; seed++)
-        differs |= patience_backoff_ms(1000, 10000, 3, seed) != patience_backoff_ms(1000, 10000, 3, 0);
+        differs |= wait_backoff_ms(1000, 10000, 3, seed) != wait_backoff_ms(1000, 10000, 3, 0);
     assert_true(differs);
-    assert_int_equal(patience_backoff_ms(1000, 10000, 3, 7), patience_backoff_ms(1000, 10000, 3, 7));
+    assert_int_equal(wait_backoff_ms(1000, 10000, 3, 7), wait_backoff_ms(1000, 10000, 3, 7));
 }
 
 static void backoff_knows_its_limits(void **state)
 {
     (void)state;
-    assert_int_equal(patience_backoff_ms(0, 300000, INT32_MAX, 1), 0);
-    assert_int_equal(patience_backoff_ms(0, 0, 3, 1), 0);
+    assert_int_equal(wait_backoff_ms(0, 300000, INT32_MAX, 1), 0);
+    assert_int_equal(wait_backoff_ms(0, 0, 3, 1), 0);
     int64_t day = 86400 * 1000LL;
-    assert_true(patience_backoff_ms(day, day, INT32_MAX, 1) <= day + day / 10);
-    assert_true(patience_backoff_ms(2000, 1000, 1, 1) <=
-                1100); // if the maximum is below the first pause, the maximum wins
+    assert_true(wait_backoff_ms(day, day, INT32_MAX, 1) <= day + day / 10);
+    assert_true(wait_backoff_ms(2000, 1000, 1, 1) <= 1100); // if the maximum is below the first pause, the maximum wins
 }
 
 #define GROUP(status, gpus)                                                                                            \
@@ -147,8 +146,8 @@ static void a_killed_container_is_waited_for_by_our_own_clock(void **state)
     const struct plan *p = group_case_decide(c);
     assert_false(says(p, &c->arena, "\"reason\":\"Restarting\""));
     int64_t day = 86400 * 1000LL;
-    c->memory.waits[PATIENCE_KILLED] = p->waits[PATIENCE_KILLED];
-    c->memory.waits[PATIENCE_KILLED].since_ms += day; // as observations_time does
+    c->memory.waits[WAIT_KILLED] = p->waits[WAIT_KILLED];
+    c->memory.waits[WAIT_KILLED].since_ms += day; // as observations_time does
     c->view.gang.now_ms += day + 58999;
     assert_false(says(group_case_decide(c), &c->arena, "\"reason\":\"Restarting\""));
     c->view.gang.now_ms++;

@@ -24,7 +24,7 @@ static void a_group_that_starts_at_once_costs_its_pods_and_four_requests(void **
     struct life *l = life_calm(&(struct sim_spec){.replicas = 8, .template_valid = true});
     life_pass(l, 1000);
     assert_true(life_is(l, COND_READY));
-    assert_int_equal(l->o.requests, 8 + 4); // trial, Service, EndpointSlice, status
+    assert_int_equal(l->o.requests, 8 + 4); // dry run, Service, EndpointSlice, status
     assert_int_equal(sim_names(&l->w), 8);
     assert_int_equal(l->o.writes, 1);
     assert_int_equal(l->o.events, 1);

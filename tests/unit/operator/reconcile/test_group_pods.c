@@ -196,7 +196,7 @@ static void a_clock_that_is_ahead_makes_no_lost_status_wait_longer(void **state)
     const struct group_pods *c = take(f);
     assert_true(c->gang.from_the_future);
     assert_int_equal(c->gang.status.since_ms, NOW);
-    f->memory.waits[PATIENCE_STATUS] = c->gang.status;
+    f->memory.waits[WAIT_STATUS] = c->gang.status;
     f->view.gang.now_ms = NOW + 59000;
     assert_true(take(f)->gang.from_the_future);
     f->view.gang.now_ms = NOW + 60000;

@@ -31,8 +31,8 @@ static void quantities_that_mean_the_same_are_the_same(void **state)
     assert_int_not_equal(one, hash_of("{\"bundles\": [{\"resources\": {\"cpu\": \"2\", \"memory\": \"1Gi\"}}]}"));
 }
 
-// If a further shape comes, the first shape is not tried again. The further shape has its own trial.
-static void more_bundles_need_no_new_trial(void **state)
+// If a further shape comes, the first shape is not tried again. The further shape has its own dry run.
+static void more_bundles_need_no_new_dry_run(void **state)
 {
     (void)state;
     assert_int_equal(
@@ -59,12 +59,12 @@ static void a_decision_from_an_old_view_is_postponed_and_keeps_its_waits(void **
                        "\"pods\": [{\"like\": "
                        "\"bundle-pod 0 n1 0-3\", \"metadata\": {\"name\": \"pool-plg-0-1\", \"creationTimestamp\": "
                        "\"2026-01-01T00:00:55Z\", \"labels\": {\"cadre.dev/incarnation\": \"1\"}}}]}");
-    c->memory.waits[PATIENCE_BIND] = (struct patience){.token = 1, .since_ms = 5};
+    c->memory.waits[WAIT_BIND] = (struct wait){.token = 1, .since_ms = 5};
     const struct plan *p = group_case_decide(c);
     assert_int_equal(p->n, 0);
     assert_int_equal(p->requeue_ms, 1000);
-    assert_int_equal(p->waits[PATIENCE_BIND].since_ms, 5);
-    assert_true(p->waits[PATIENCE_STATUS].token);
+    assert_int_equal(p->waits[WAIT_BIND].since_ms, 5);
+    assert_true(p->waits[WAIT_STATUS].token);
     group_case_free(c);
 }
 
@@ -81,7 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantities_that_mean_the_same_are_the_same),
-        cmocka_unit_test(more_bundles_need_no_new_trial),
+        cmocka_unit_test(more_bundles_need_no_new_dry_run),
         cmocka_unit_test(an_object_that_goes_is_left_alone),
         cmocka_unit_test(a_decision_from_an_old_view_is_postponed_and_keeps_its_waits),
         cmocka_unit_test(too_many_bundles_are_refused),

@@ -135,8 +135,8 @@ static void lose_a_node(struct life *l)
 }
 
 // The PlacementGroup is created, repaired twice, grown, shrunk, and made again. Returns how many requests that took.
-// *ret_births is the number of pods that were created.
-static int one_life(const struct sim_bundles *first, const struct crash *crash, int *ret_births, int *ret_deaths)
+// *ret_pods is the number of pods that were created.
+static int one_life(const struct sim_bundles *first, const struct crash *crash, int *ret_pods, int *ret_deaths)
 {
     struct sim_bundles spec = *first;
     struct life *l = life_begin(1, &spec);
@@ -160,7 +160,7 @@ static int one_life(const struct sim_bundles *first, const struct crash *crash, 
     sim_edit_bundles(&l->w, &spec);
     life_settle(l, CALM_STEPS, "made again");
     int requests = l->o.requests;
-    *ret_births = l->w.uids;
+    *ret_pods = l->w.uids;
     *ret_deaths = l->o.deaths;
     life_end(l);
     return requests;
@@ -168,14 +168,14 @@ static int one_life(const struct sim_bundles *first, const struct crash *crash, 
 
 static void killed_everywhere(const struct sim_bundles *spec, bool after)
 {
-    int births, deaths, requests = one_life(spec, &(struct crash){0}, &births, &deaths);
+    int pods, deaths, requests = one_life(spec, &(struct crash){0}, &pods, &deaths);
     assert_in_range(requests, 10, REQUESTS_MAX);
     for (struct crash c = {1, after, 0}; c.at <= requests; c.at++)
         for (c.lag = 0; c.lag <= LAG_MAX; c.lag += 2) {
-            int born, died;
-            one_life(spec, &c, &born, &died);
+            int created, died;
+            one_life(spec, &c, &created, &died);
             assert_int_equal(died, 1);
-            must(born == births, "%d pods are born, not %d", born, births);
+            must(created == pods, "%d pods are created, not %d", created, pods);
         }
 }
 

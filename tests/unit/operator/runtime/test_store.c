@@ -223,7 +223,7 @@ static void our_own_write_is_ignored_once_the_watch_is_past_it(void **state)
 static void it_tells_what_it_need_not_be_told(void **state)
 {
     (void)state;
-    struct glance g = {.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "5"};
+    struct object_peek g = {.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "5"};
     assert_false(store_holds(s, &g));
     assert_false(store_is_past(s, "5")); // it has seen nothing yet
     put("a", "5");
@@ -231,11 +231,11 @@ static void it_tells_what_it_need_not_be_told(void **state)
     assert_true(store_holds(s, &g));
     assert_true(store_is_past(s, "8"));
     assert_false(store_is_past(s, "9"));
-    static const struct glance others[] = {{.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "4"},
-                                           {.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "6"},
-                                           {.ns = "ml", .name = "a", .uid = "uid-of-b", .version = "5"},
-                                           {.ns = "lm", .name = "a", .uid = "uid-of-a", .version = "5"},
-                                           {.ns = "ml", .name = "b", .uid = "uid-of-a", .version = "5"}};
+    static const struct object_peek others[] = {{.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "4"},
+                                                {.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "6"},
+                                                {.ns = "ml", .name = "a", .uid = "uid-of-b", .version = "5"},
+                                                {.ns = "lm", .name = "a", .uid = "uid-of-a", .version = "5"},
+                                                {.ns = "ml", .name = "b", .uid = "uid-of-a", .version = "5"}};
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         assert_false(store_holds(s, &others[i]));
 }

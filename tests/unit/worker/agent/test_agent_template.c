@@ -30,7 +30,7 @@ struct fixture {
     int null;
     int64_t oom_kills;
     char folder[64];  // of this test
-    struct buf heard; // of births, one line each
+    struct buf heard; // of requests, one line each
     int n_heard;
 };
 
@@ -91,7 +91,7 @@ static void want(struct fixture *f, const char *script)
                   &(struct template_source){.who = "template", .argv = argv, .env = env, .dir = f->folder});
 }
 
-static void on_birth(void *ctx, int pid, int fd, const char *why_not)
+static void on_forked(void *ctx, int pid, int fd, const char *why_not)
 {
     struct fixture *f = ctx;
     assert_true(pid == 0 && fd < 0);
@@ -99,12 +99,12 @@ static void on_birth(void *ctx, int pid, int fd, const char *why_not)
     f->n_heard++;
 }
 
-static struct birth *ask(struct fixture *f)
+static struct fork_request *ask(struct fixture *f)
 {
     static const char *const env[] = {"RANK=0", NULL};
     struct err err = ERR_INIT;
-    const struct birth_config c = {.env = env, .out = f->null, .err = f->null, .fn = on_birth, .ctx = f};
-    struct birth *b = template_fork(f->template, &c, &err);
+    const struct fork_config c = {.env = env, .out = f->null, .err = f->null, .fn = on_forked, .ctx = f};
+    struct fork_request *b = template_fork(f->template, &c, &err);
     assert_non_null(b);
     return b;
 }
@@ -247,9 +247,9 @@ static void a_rank_that_is_canceled_hears_nothing(void **state)
 {
     struct fixture *f = *state;
     want(f, "printf 'Nno' >&0");
-    struct birth *b = ask(f);
+    struct fork_request *b = ask(f);
     ask(f);
-    birth_cancel(b);
+    fork_request_cancel(b);
     until(f, 1);
     assert_string_equal(buf_str(&f->heard), "no\n");
 }

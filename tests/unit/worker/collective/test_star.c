@@ -4,7 +4,7 @@
 #include "worker/collective/star.h"
 
 #include "common/base/clock.h"
-#include "worker/collective/pulse.h"
+#include "worker/collective/heartbeat.h"
 #include "worker/collective/star_core.h"
 #include "worker/collective/star_debug.h"
 #include "worker/collective/star_frame.h"
@@ -100,7 +100,7 @@ static void who_does_not_answer_is_lost_and_hears_of_it(void **state)
         sem_wait(&f.broken);
         assert_true(star_broken(f.star, reason));
         assert_string_equal(reason, want);
-        for (int i = 0; i < PULSE_QUESTIONS; i++)
+        for (int i = 0; i < HEARTBEAT_QUESTIONS; i++)
             assert_int_equal(next(&f, text), FRAME_PING);
         assert_int_equal(next(&f, text), FRAME_BROKEN);
         assert_string_equal(text, want);

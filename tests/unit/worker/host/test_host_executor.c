@@ -371,16 +371,16 @@ static void a_lent_loop_waits_with_what_runs_alone(void **state)
     assert_string_equal(done, "b");
 }
 
-enum { CROWD = 500 };
-static size_t n_crowd;
+enum { JOBS = 500 };
+static size_t n_jobs_done;
 
-static void one_of_crowd_done(struct executor_job *job)
+static void one_of_jobs_done(struct executor_job *job)
 {
     struct note *n = CONTAINER_OF(job, struct note, job);
     struct err err = ERR_INIT;
-    if (++n_crowd == CROWD)
+    if (++n_jobs_done == JOBS)
         method_executor_leave(chain_fixture->executor);
-    else if (n_crowd < CROWD - 2) // two other jobs are on the way
+    else if (n_jobs_done < JOBS - 2) // two other jobs are on the way
         assert_int_equal(method_executor_submit(chain_fixture->executor, &n->job, &err), 0);
 }
 
@@ -390,15 +390,15 @@ static void jobs_of_several_lanes_go_on_while_the_loop_is_lent_and_taken_back(vo
     struct err err = ERR_INIT;
     struct note notes[] = {NOTE('a'), NOTE('b'), NOTE('c')};
     chain_fixture = f;
-    n_crowd = 0;
+    n_jobs_done = 0;
     for (size_t i = 0; i < 3; i++) {
         notes[i].job.lane = i == 2 ? method_executor_add_lane(f->executor, 1) : 0;
         notes[i].job.run = run_nothing;
-        notes[i].job.done = one_of_crowd_done;
+        notes[i].job.done = one_of_jobs_done;
         assert_int_equal(method_executor_submit(f->executor, &notes[i].job, &err), 0);
     }
     method_executor_turn(f->executor);
-    assert_int_equal(n_crowd, CROWD);
+    assert_int_equal(n_jobs_done, JOBS);
 }
 
 // Pulled

@@ -7,18 +7,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PULSE_QUESTIONS = 7 };
+enum { HEARTBEAT_QUESTIONS = 7 };
 
-struct pulse {
+struct heartbeat {
     int64_t every_ms; // 0 = it asks nobody
     int64_t due_ms;   // on any clock
 };
 
 // Who does not run counts as silent after seven eighths of the limit at the earliest, and at the limit at the latest.
 // Each time that this process stands still itself, an eighth of the limit at most counts as silence of the others.
-struct pulse pulse_new(int64_t limit_ms);
+struct heartbeat heartbeat_new(int64_t limit_ms);
 // How long to sleep until it is time, in ms, or `most`, if that is sooner. -1 = for ever.
-int pulse_wait(const struct pulse *p, int64_t now_ms, int most);
-bool pulse_due(struct pulse *p, int64_t now_ms); // is it time to ask? True once
+int heartbeat_wait(const struct heartbeat *p, int64_t now_ms, int most);
+bool heartbeat_due(struct heartbeat *p, int64_t now_ms); // is it time to ask? True once
 // One more question. *asked: how many have had no answer; 0 after one. False: enough of them.
-bool pulse_ask(int *asked);
+bool heartbeat_ask(int *asked);

@@ -16,8 +16,8 @@ struct group_progress {
 
 enum { DIAL_IN_MIN_MS = 10000 }; // time for agents to come back before the group counts as not ready
 
-struct work {
-    struct gang_decision gang; // first member: work_of() in group_gang.c relies on it
+struct group_decision {
+    struct gang_decision gang; // first member: decision_of() in group_gang.c relies on it
     const struct group_view *v;
     const struct workergroup *wg;
     struct arena *a;
@@ -32,13 +32,13 @@ struct work {
 };
 
 // Processes of an earlier spec stay. From here on, the decision looks at that spec, and the status speaks of it.
-void work_look_back(struct work *w);
-void work_bound(struct work *w); // sets Scheduled: all pods are bound
-bool work_was_whole(const struct work *w);
-bool work_worker_differs(const struct work *w); // the processes were made from another spec.worker
+void group_decision_look_back(struct group_decision *d);
+void group_decision_bound(struct group_decision *d); // sets Scheduled: all pods are bound
+bool group_decision_was_whole(const struct group_decision *d);
+bool group_decision_worker_differs(const struct group_decision *d); // the processes were made from another spec.worker
 // Returns true if the status was written for another spec: the pods or the processes have to be made again for the
 // present one.
-bool work_asks_for_more(const struct work *w);
+bool group_decision_asks_for_more(const struct group_decision *d);
 // Kubernetes writes whole seconds, rounded down. If a time looks like that, returns the latest time that it may mean. 0
 // stays 0.
-int64_t work_at_latest_ms(int64_t ms);
+int64_t group_decision_at_latest_ms(int64_t ms);

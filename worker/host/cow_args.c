@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/stretch.h"
+#include "worker/host/cow_args.h"
 
 #include "common/base/mem.h"
 
@@ -14,9 +14,9 @@ enum { LOOK_AT = 512 };                         // pages at a time
 #define PAGE_IS_OF_FILE (1ull << 61)            // /proc/self/pagemap: nobody has written to the page
 #define PAGE_IS_THERE (1ull << 62 | 1ull << 63) // the page is in memory, or swapped out
 
-struct stretch {
+struct cow_args {
     struct list link;
-    struct area *area; // the call's; after stretch_end(), this struct holds a reference
+    struct area *area; // the call's; after cow_args_end(), this struct holds a reference
     char *data;
     char *from; // whole pages
     size_t len;
@@ -31,10 +31,8 @@ static struct {
     size_t kept;
     int pagemap; // of this process
     bool child;
-} stretches = {.pagemap = -1,
-               .lock = PTHREAD_MUTEX_INITIALIZER,
-               .all = LIST_INIT(stretches.all),
-               .over = LIST_INIT(stretches.over)};
+} mapped = {
+    .pagemap = -1, .lock = PTHREAD_MUTEX_INITIALIZER, .all = LIST_INIT(mapped.all), .over = LIST_INIT(mapped.over)};
 
 static uintptr_t page(void)
 {
@@ -43,8 +41,8 @@ static uintptr_t page(void)
 
 static bool is_free(const char *from, size_t len)
 {
-    LIST_FOREACH(l, &stretches.all) {
-        const struct stretch *s = CONTAINER_OF(l, struct stretch, link);
+    LIST_FOREACH(l, &mapped.all) {
+        const struct cow_args *s = CONTAINER_OF(l, struct cow_args, link);
         if (from < s->from + s->len && s->from < from + len)
             return false;
     }
@@ -52,22 +50,22 @@ static bool is_free(const char *from, size_t len)
 }
 
 // Writes to each page without a change, so a write of another thread is not lost.
-static void own(const struct stretch *s)
+static void own(const struct cow_args *s)
 {
     for (size_t at = 0; at < s->len; at += page())
         __atomic_fetch_or(s->from + at, 0, __ATOMIC_RELAXED);
 }
 
 // Returns true also if the kernel does not tell.
-static bool was_written(const struct stretch *s)
+static bool was_written(const struct cow_args *s)
 {
     uint64_t pages[LOOK_AT];
     size_t n = s->len / page();
-    bool written = stretches.pagemap < 0;
+    bool written = mapped.pagemap < 0;
     for (size_t at = 0; at < n && !written; at += LOOK_AT) {
         size_t now = MIN(n - at, (size_t)LOOK_AT) * sizeof *pages;
         off_t offset = (off_t)(((uintptr_t)s->from / page() + at) * sizeof *pages);
-        written = pread(stretches.pagemap, pages, now, offset) != (ssize_t)now;
+        written = pread(mapped.pagemap, pages, now, offset) != (ssize_t)now;
         for (size_t i = 0; i < now / sizeof *pages && !written; i++)
             written = pages[i] & PAGE_IS_THERE && !(pages[i] & PAGE_IS_OF_FILE);
     }
@@ -75,7 +73,7 @@ static bool was_written(const struct stretch *s)
 }
 
 // Makes the pages show the shared memory again, for the next arguments.
-static void clean(const struct stretch *s)
+static void clean(const struct cow_args *s)
 {
     if (!was_written(s) || madvise(s->from, s->len, MADV_DONTNEED) == 0)
         return;
@@ -85,137 +83,137 @@ static void clean(const struct stretch *s)
         abort(); // old values would look like new ones
 }
 
-struct stretch *stretch_new(struct area *a, const char *data, size_t len)
+struct cow_args *cow_args_new(struct area *a, const char *data, size_t len)
 {
     if (!a->own)
         return NULL;
     size_t at = (size_t)(data - a->base), begin = at / page() * page();
-    struct stretch n = {.area = a,
-                        .data = a->own + at,
-                        .from = a->own + begin,
-                        .len = (at + len + page() - 1) / page() * page() - begin,
-                        .held = true,
-                        .called = true};
-    struct stretch *s = NULL;
-    pthread_mutex_lock(&stretches.lock);
-    if (stretches.kept < STRETCH_KEPT_MAX && is_free(n.from, n.len)) {
+    struct cow_args n = {.area = a,
+                         .data = a->own + at,
+                         .from = a->own + begin,
+                         .len = (at + len + page() - 1) / page() * page() - begin,
+                         .held = true,
+                         .called = true};
+    struct cow_args *s = NULL;
+    pthread_mutex_lock(&mapped.lock);
+    if (mapped.kept < COW_ARGS_KEPT_MAX && is_free(n.from, n.len)) {
         s = xmalloc(sizeof *s);
         *s = n;
-        list_append(&stretches.all, &s->link);
+        list_append(&mapped.all, &s->link);
     }
-    pthread_mutex_unlock(&stretches.lock);
+    pthread_mutex_unlock(&mapped.lock);
     if (s)
         clean(s); // if mlockall() was called, all pages count as written
     return s;
 }
 
-char *stretch_data(const struct stretch *s)
+char *cow_args_data(const struct cow_args *s)
 {
     return s->data;
 }
 
-void stretch_settle(struct stretch *s)
+void cow_args_settle(struct cow_args *s)
 {
     if (!s)
         return;
-    pthread_mutex_lock(&stretches.lock);
+    pthread_mutex_lock(&mapped.lock);
     s->clean = !s->held;
-    pthread_mutex_unlock(&stretches.lock);
+    pthread_mutex_unlock(&mapped.lock);
     if (s->clean)
         clean(s);
-    else // if it is let go in between, stretch_end() cleans it
+    else // if it is let go in between, cow_args_end() cleans it
         own(s);
 }
 
-void stretch_let_go(struct stretch *s)
+void cow_args_let_go(struct cow_args *s)
 {
-    pthread_mutex_lock(&stretches.lock);
+    pthread_mutex_lock(&mapped.lock);
     s->held = false;
-    if (!s->called && !stretches.child) {
+    if (!s->called && !mapped.child) {
         clean(s);
-        stretches.kept -= s->len;
+        mapped.kept -= s->len;
         list_remove(&s->link);
-        list_append(&stretches.over, &s->link);
-        atomic_store(&stretches.some_over, true);
+        list_append(&mapped.over, &s->link);
+        atomic_store(&mapped.some_over, true);
     }
-    pthread_mutex_unlock(&stretches.lock);
+    pthread_mutex_unlock(&mapped.lock);
 }
 
 static void free_those_over(void)
 {
     struct list *l;
-    if (!atomic_load(&stretches.some_over))
+    if (!atomic_load(&mapped.some_over))
         return;
-    pthread_mutex_lock(&stretches.lock);
-    while ((l = list_pop(&stretches.over))) {
-        struct stretch *s = CONTAINER_OF(l, struct stretch, link);
+    pthread_mutex_lock(&mapped.lock);
+    while ((l = list_pop(&mapped.over))) {
+        struct cow_args *s = CONTAINER_OF(l, struct cow_args, link);
         area_unref(s->area);
         free(s);
     }
-    atomic_store(&stretches.some_over, false);
-    pthread_mutex_unlock(&stretches.lock);
+    atomic_store(&mapped.some_over, false);
+    pthread_mutex_unlock(&mapped.lock);
 }
 
-void stretch_end(struct stretch *s)
+void cow_args_end(struct cow_args *s)
 {
     free_those_over();
     if (!s)
         return;
-    pthread_mutex_lock(&stretches.lock);
+    pthread_mutex_lock(&mapped.lock);
     s->called = false;
     if (s->held) {
         area_ref(s->area);
-        stretches.kept += s->len;
+        mapped.kept += s->len;
     } else {
         if (!s->clean)
             clean(s);
         list_remove(&s->link);
     }
     bool held = s->held;
-    pthread_mutex_unlock(&stretches.lock);
+    pthread_mutex_unlock(&mapped.lock);
     if (!held)
         free(s);
 }
 
-// Does what stretch_settle() has not done yet. A stretch that the program let go is skipped: nobody needs it, and it
-// may be clean already.
+// Does what cow_args_settle() has not done yet. What the program let go is skipped: nobody needs it, and it may be
+// clean already.
 static void own_all(void)
 {
-    LIST_FOREACH(l, &stretches.all) {
-        const struct stretch *s = CONTAINER_OF(l, struct stretch, link);
+    LIST_FOREACH(l, &mapped.all) {
+        const struct cow_args *s = CONTAINER_OF(l, struct cow_args, link);
         if (s->held && s->called)
             own(s);
     }
 }
 
-void stretch_keep_all(void)
+void cow_args_keep_all(void)
 {
-    pthread_mutex_lock(&stretches.lock);
+    pthread_mutex_lock(&mapped.lock);
     own_all();
-    pthread_mutex_unlock(&stretches.lock);
+    pthread_mutex_unlock(&mapped.lock);
 }
 
 // The child has its own page tables. If the parent made a page its own later, the child would not see that, and the
 // owner would change the page.
 static void before_fork(void)
 {
-    pthread_mutex_lock(&stretches.lock);
+    pthread_mutex_lock(&mapped.lock);
     own_all();
 }
 
 static void after_fork(void)
 {
-    pthread_mutex_unlock(&stretches.lock);
+    pthread_mutex_unlock(&mapped.lock);
 }
 
 static void in_child(void)
 {
-    stretches.child = true;
-    pthread_mutex_unlock(&stretches.lock);
+    mapped.child = true;
+    pthread_mutex_unlock(&mapped.lock);
 }
 
-void stretch_install(void)
+void cow_args_install(void)
 {
-    stretches.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    mapped.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     pthread_atfork(before_fork, after_fork, in_child);
 }

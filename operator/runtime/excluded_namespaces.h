@@ -10,19 +10,19 @@
 #define LABEL_WATCHES "cadre.dev/watches" // a namespace, or WATCHES_ALL
 #define WATCHES_ALL "all.namespaces"
 
-enum { TERRITORY_LINGER_MS = 60 * 1000 };
+enum { EXCLUDED_NAMESPACES_LINGER_MS = 60 * 1000 };
 
-struct territory;
+struct excluded_namespaces;
 
 // A namespace is now left to the operator in this pod; `pod` NULL: it is left to nobody any more. It is called inside a
 // change of the store, or from the loop.
-typedef void (*territory_fn)(void *ctx, const char *ns, const char *pod);
+typedef void (*excluded_namespaces_fn)(void *ctx, const char *ns, const char *pod);
 
 // Subscribes to the store, which must outlive it. linger_ms: the namespace is still left to the other installation for
 // this time after its last pod has gone. The pod may be about to start again.
-struct territory *territory_new(struct loop *loop, struct store *pods, int64_t linger_ms, territory_fn changed,
-                                void *ctx);
-void territory_free(struct territory *t); // the store must not change any more; accepts NULL
-// `t` NULL: nothing is left to others.
-void territory_each(const struct territory *t, territory_fn fn, void *ctx); // the namespaces that are left to others
-bool territory_left(const struct territory *t, const char *ns);
+struct excluded_namespaces *excluded_namespaces_new(struct loop *loop, struct store *pods, int64_t linger_ms,
+                                                    excluded_namespaces_fn changed, void *ctx);
+void excluded_namespaces_free(struct excluded_namespaces *t); // the store must not change any more; accepts NULL
+// Calls `fn` for each of them. `t` NULL: no namespace is excluded.
+void excluded_namespaces_each(const struct excluded_namespaces *t, excluded_namespaces_fn fn, void *ctx);
+bool excluded_namespaces_has(const struct excluded_namespaces *t, const char *ns);

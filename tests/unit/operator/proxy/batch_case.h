@@ -8,7 +8,7 @@
 
 enum { WORLD_MAX = 96, ROWS_MAX = 400 };
 
-struct crowd {
+struct batch_case {
     struct proxy_fixture f;
     struct worker workers[WORLD_MAX];
     struct client c;
@@ -18,17 +18,17 @@ struct crowd {
 };
 
 // f is DP_COMPUTE_PROTO, two_to_all SPLIT, train 3D_PROTO of the mesh "train". The caller appends the closing brace.
-#define CROWD_HELLO                                                                         \
+#define BATCH_CASE_HELLO                                                                    \
     "{\"methods\":[{\"name\":\"f\",\"dispatch\":\"DP_COMPUTE_PROTO\",\"execute\":\"ALL\"}," \
     "{\"name\":\"two_to_all\",\"dispatch\":\"SPLIT\",\"execute\":\"ALL\","                  \
     "\"split\":{\"index\":[0,1,0,1],\"elements\":true}},"                                   \
     "{\"name\":\"train\",\"dispatch\":\"3D_PROTO\",\"execute\":\"ALL\",\"split\":{\"mesh\":\"train\"}}]"
 
-struct crowd *crowd_with(uint32_t world, const struct grid *meshes, size_t n); // no rank is connected
+struct batch_case *batch_case_with(uint32_t world, const struct grid *meshes, size_t n); // no rank is connected
 // Meshes as "train: pp2 dp2 tp2", NULL = none. All ranks are connected.
-struct crowd *crowd_new(uint32_t world, const char *first, const char *second);
-void crowd_free(struct crowd *w);
-void crowd_dial(struct crowd *w, uint32_t rank, const char *hello);
+struct batch_case *batch_case_new(uint32_t world, const char *first, const char *second);
+void batch_case_free(struct batch_case *w);
+void batch_case_dial(struct batch_case *w, uint32_t rank, const char *hello);
 struct grid grid_of(const char *text, struct arena *a);
 
 struct body {
@@ -47,19 +47,21 @@ struct mode {
     const char *method, *more; // NULL = f; further members of the head, such as ",\"pad\":true"
 };
 
-void crowd_sends(struct crowd *w, const struct mode *m, const struct body *args);
+void batch_case_sends(struct batch_case *w, const struct mode *m, const struct body *args);
 // Takes the arguments. Returns the id, 0 = the rank has no call.
-uint32_t crowd_takes(struct crowd *w, uint32_t rank, struct body *ret);
-void crowd_says(struct crowd *w, uint32_t rank, uint32_t id, const struct body *b);
-struct body crowd_hears(struct crowd *w); // result of the last call
+uint32_t batch_case_takes(struct batch_case *w, uint32_t rank, struct body *ret);
+void batch_case_says(struct batch_case *w, uint32_t rank, uint32_t id, const struct body *b);
+struct body batch_case_hears(struct batch_case *w); // result of the last call
 // The call is refused, and no rank has it.
-void crowd_refused(struct crowd *w, const struct mode *m, const char *args, const char *code, const char *why);
+void batch_case_refused(struct batch_case *w, const struct mode *m, const char *args, const char *code,
+                        const char *why);
 
 typedef int64_t (*add_fn)(uint32_t rank);
 int64_t add_rank(uint32_t rank);
 // Each rank adds something to its rows, and the client gets a batch. Runs with JSON and with tensors.
-void adds(struct crowd *w, struct mode m, add_fn add, const int64_t *in, size_t n, const int64_t *want, size_t n_want);
+void adds(struct batch_case *w, struct mode m, add_fn add, const int64_t *in, size_t n, const int64_t *want,
+          size_t n_want);
 #define LIST(...) (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
 // The ranks get `each` and answer with `results` (JSON). `want` is the whole answer.
-void lists(struct crowd *w, struct mode m, const char *args, const char *const *each, const char *const *results,
+void lists(struct batch_case *w, struct mode m, const char *args, const char *const *each, const char *const *results,
            const char *want);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/collective/pulse.h"
+#include "worker/collective/heartbeat.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,33 +10,33 @@
 static void without_a_limit_nobody_is_asked(void **state)
 {
     (void)state;
-    struct pulse p = pulse_new(0);
-    assert_false(pulse_due(&p, 1000000));
-    assert_int_equal(pulse_wait(&p, 1000000, -1), -1);
-    assert_int_equal(pulse_wait(&p, 1000000, 7), 7);
+    struct heartbeat p = heartbeat_new(0);
+    assert_false(heartbeat_due(&p, 1000000));
+    assert_int_equal(heartbeat_wait(&p, 1000000, -1), -1);
+    assert_int_equal(heartbeat_wait(&p, 1000000, 7), 7);
 }
 
 static void a_question_is_due_eight_times_in_the_limit(void **state)
 {
     (void)state;
-    struct pulse p = pulse_new(40000);
-    assert_int_equal(pulse_wait(&p, 5, -1), 0);
-    assert_true(pulse_due(&p, 5));
-    assert_false(pulse_due(&p, 5));
-    assert_int_equal(pulse_wait(&p, 5, -1), 5000);
-    assert_int_equal(pulse_wait(&p, 5, 7), 7);
-    assert_int_equal(pulse_wait(&p, 5, 20000), 5000);
-    assert_false(pulse_due(&p, 5004));
-    assert_int_equal(pulse_wait(&p, 5004, -1), 1);
-    assert_true(pulse_due(&p, 5005));
+    struct heartbeat p = heartbeat_new(40000);
+    assert_int_equal(heartbeat_wait(&p, 5, -1), 0);
+    assert_true(heartbeat_due(&p, 5));
+    assert_false(heartbeat_due(&p, 5));
+    assert_int_equal(heartbeat_wait(&p, 5, -1), 5000);
+    assert_int_equal(heartbeat_wait(&p, 5, 7), 7);
+    assert_int_equal(heartbeat_wait(&p, 5, 20000), 5000);
+    assert_false(heartbeat_due(&p, 5004));
+    assert_int_equal(heartbeat_wait(&p, 5004, -1), 1);
+    assert_true(heartbeat_due(&p, 5005));
 }
 
 static void the_shortest_limit_does_not_keep_the_thread_busy(void **state)
 {
     (void)state;
-    struct pulse p = pulse_new(1);
-    assert_true(pulse_due(&p, 5));
-    assert_int_equal(pulse_wait(&p, 5, -1), 1);
+    struct heartbeat p = heartbeat_new(1);
+    assert_true(heartbeat_due(&p, 5));
+    assert_int_equal(heartbeat_wait(&p, 5, -1), 1);
 }
 
 static void who_leaves_all_questions_without_an_answer_is_silent(void **state)
@@ -45,22 +45,22 @@ static void who_leaves_all_questions_without_an_answer_is_silent(void **state)
     int asked = 0;
     for (int i = 0; i < 2; i++) {
         asked = 0; // an answer
-        for (int k = 0; k < PULSE_QUESTIONS; k++)
-            assert_true(pulse_ask(&asked));
+        for (int k = 0; k < HEARTBEAT_QUESTIONS; k++)
+            assert_true(heartbeat_ask(&asked));
     }
-    assert_false(pulse_ask(&asked));
+    assert_false(heartbeat_ask(&asked));
 }
 
 // How long it waits while it runs, if it is stopped for an hour at `stopped`, and nobody answers.
 static int64_t waits(int64_t limit_ms, int64_t stopped)
 {
-    struct pulse p = pulse_new(limit_ms);
+    struct heartbeat p = heartbeat_new(limit_ms);
     int64_t now = 0, away = 0;
     int asked = 0;
     for (;; now++) {
         if (now == stopped)
             away = 3600000;
-        if (pulse_due(&p, now + away) && !pulse_ask(&asked))
+        if (heartbeat_due(&p, now + away) && !heartbeat_ask(&asked))
             return now;
     }
 }
@@ -77,12 +77,12 @@ static void who_was_stopped_itself_waits_three_quarters_of_the_limit_in_all(void
 static void after_a_long_time_there_is_one_question_not_one_for_each_that_was_missed(void **state)
 {
     (void)state;
-    struct pulse p = pulse_new(40000);
-    assert_true(pulse_due(&p, 0));
-    assert_int_equal(pulse_wait(&p, 3600000, -1), 0);
-    assert_true(pulse_due(&p, 3600000));
-    assert_false(pulse_due(&p, 3600000));
-    assert_int_equal(pulse_wait(&p, 3600000, -1), 5000);
+    struct heartbeat p = heartbeat_new(40000);
+    assert_true(heartbeat_due(&p, 0));
+    assert_int_equal(heartbeat_wait(&p, 3600000, -1), 0);
+    assert_true(heartbeat_due(&p, 3600000));
+    assert_false(heartbeat_due(&p, 3600000));
+    assert_int_equal(heartbeat_wait(&p, 3600000, -1), 5000);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/api/glance.h"
+#include "operator/api/object_peek.h"
 
 #include "common/base/mem.h"
 
@@ -17,24 +17,24 @@
     "\"uid\":\"u-1\",\"resourceVersion\":\"17\",\"generation\":1},\"spec\":{}}"
 
 // Reads from memory of exactly that size, so a sanitizer sees a read after the end.
-static bool glance(const char *text, size_t len, struct glance *ret)
+static bool peek(const char *text, size_t len, struct object_peek *ret)
 {
     _cleanup_(free_p) char *copy = xmalloc(len + 1);
     memcpy(copy + 1, text, len);
-    return glance_read(copy + 1, len, ret);
+    return object_peek(copy + 1, len, ret);
 }
 
 static void it_sees_which_object_it_is_and_its_version(void **state)
 {
     (void)state;
-    struct glance g;
-    assert_true(glance(POD, strlen(POD), &g));
+    struct object_peek g;
+    assert_true(peek(POD, strlen(POD), &g));
     assert_string_equal(g.ns, "ml");
     assert_string_equal(g.name, "a-0");
     assert_string_equal(g.uid, "u-1");
     assert_string_equal(g.version, "17");
     const char *node = "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-2\",\"resourceVersion\":\"5\"}}";
-    assert_true(glance(node, strlen(node), &g));
+    assert_true(peek(node, strlen(node), &g));
     assert_string_equal(g.ns, "");
     assert_string_equal(g.name, "n1");
 }
@@ -42,10 +42,10 @@ static void it_sees_which_object_it_is_and_its_version(void **state)
 static void what_is_cut_off_before_the_version_tells_nothing(void **state)
 {
     (void)state;
-    struct glance g;
+    struct object_peek g;
     size_t enough = (size_t)(strstr(POD, "17\"") - POD) + 3;
     for (size_t len = 0; len <= strlen(POD); len++)
-        assert_int_equal(glance(POD, len, &g), len >= enough);
+        assert_int_equal(peek(POD, len, &g), len >= enough);
 }
 
 static void what_is_not_written_as_the_api_server_does_is_left_to_the_decoder(void **state)
@@ -65,9 +65,9 @@ static void what_is_not_written_as_the_api_server_does_is_left_to_the_decoder(vo
         "{\"metadata\":{\"name\":\"\",\"uid\":\"u\",\"resourceVersion\":\"1\"}}",
         "{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"123456789012345678901234567890123\"}}",
     };
-    struct glance g;
+    struct object_peek g;
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (glance(others[i], strlen(others[i]), &g))
+        if (peek(others[i], strlen(others[i]), &g))
             fail_msg("took %s", others[i]);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/api/glance.h"
+#include "operator/api/object_peek.h"
 
 #include "common/base/json_scan.h"
 
@@ -52,7 +52,7 @@ static bool keep(struct span s, char *to, size_t size)
 }
 
 // `r` is at the first member of metadata.
-static bool read_metadata(struct rest *r, struct glance *g)
+static bool read_metadata(struct rest *r, struct object_peek *g)
 {
     struct span name, value;
     while (take_name(r, &name) && take_string(r, &value)) {
@@ -68,11 +68,11 @@ static bool read_metadata(struct rest *r, struct glance *g)
     return false;
 }
 
-bool glance_read(const char *json, size_t len, struct glance *ret)
+bool object_peek(const char *json, size_t len, struct object_peek *ret)
 {
     struct rest r = {json, json + len};
     struct span name, value;
-    *ret = (struct glance){0};
+    *ret = (struct object_peek){0};
     if (!take(&r, "{"))
         return false;
     while (take_name(&r, &name)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/operator/proxy/crowd.h"
+#include "tests/unit/operator/proxy/batch_case.h"
 
 #include "common/base/str.h"
 
@@ -14,16 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-void crowd_dial(struct crowd *w, uint32_t rank, const char *hello)
+void batch_case_dial(struct batch_case *w, uint32_t rank, const char *hello)
 {
     struct err err = ERR_INIT;
     if (worker_dial_as(&w->f, &w->workers[rank], rank, 1, hello, &err) < 0)
         fail_msg("rank %u: %s", rank, err.msg);
 }
 
-struct crowd *crowd_with(uint32_t world, const struct grid *meshes, size_t n)
+struct batch_case *batch_case_with(uint32_t world, const struct grid *meshes, size_t n)
 {
-    struct crowd *w = xcalloc(1, sizeof *w);
+    struct batch_case *w = xcalloc(1, sizeof *w);
     w->world = world;
     fixture_init(&w->f, NULL);
     fixture_meshes(&w->f, world, meshes, n);
@@ -46,7 +46,7 @@ struct grid grid_of(const char *text, struct arena *a)
     return g;
 }
 
-struct crowd *crowd_new(uint32_t world, const char *first, const char *second)
+struct batch_case *batch_case_new(uint32_t world, const char *first, const char *second)
 {
     struct arena a = ARENA_INIT;
     struct grid grids[2];
@@ -55,14 +55,14 @@ struct crowd *crowd_new(uint32_t world, const char *first, const char *second)
         grids[n++] = grid_of(first, &a);
     if (second)
         grids[n++] = grid_of(second, &a);
-    struct crowd *w = crowd_with(world, grids, n);
+    struct batch_case *w = batch_case_with(world, grids, n);
     arena_done(&a); // the caller has copied them
     for (uint32_t i = 0; i < world; i++)
-        crowd_dial(w, i, CROWD_HELLO "}");
+        batch_case_dial(w, i, BATCH_CASE_HELLO "}");
     return w;
 }
 
-void crowd_free(struct crowd *w)
+void batch_case_free(struct batch_case *w)
 {
     client_close(&w->c);
     for (uint32_t i = 0; i < w->world; i++)
@@ -120,7 +120,7 @@ size_t values_of(const char *data, size_t len, int64_t *values, struct arena *a)
     return b.rows;
 }
 
-void crowd_sends(struct crowd *w, const struct mode *m, const struct body *args)
+void batch_case_sends(struct batch_case *w, const struct mode *m, const struct body *args)
 {
     struct err err = ERR_INIT;
     char *head = arena_printf(&w->memory, "{\"method\":\"%s\"%s}", m->method ? m->method : "f", m->more ? m->more : "");
@@ -142,7 +142,7 @@ struct body text_body(const char *text)
     return (struct body){(char *)(uintptr_t)text, strlen(text)};
 }
 
-uint32_t crowd_takes(struct crowd *w, uint32_t rank, struct body *ret)
+uint32_t batch_case_takes(struct batch_case *w, uint32_t rank, struct body *ret)
 {
     struct wire_record *r = wire_next(&w->workers[rank].wire);
     struct record_call call;
@@ -158,7 +158,7 @@ uint32_t crowd_takes(struct crowd *w, uint32_t rank, struct body *ret)
     return id;
 }
 
-void crowd_says(struct crowd *w, uint32_t rank, uint32_t id, const struct body *b)
+void batch_case_says(struct batch_case *w, uint32_t rank, uint32_t id, const struct body *b)
 {
     struct err err = ERR_INIT;
     if (worker_answer_bytes(&w->f, &w->workers[rank], id, RECORD_RESULT, b->data, b->len, &err) < 0)
@@ -166,7 +166,7 @@ void crowd_says(struct crowd *w, uint32_t rank, uint32_t id, const struct body *
     fixture_turns(&w->f);
 }
 
-struct body crowd_hears(struct crowd *w)
+struct body batch_case_hears(struct batch_case *w)
 {
     struct wire_record *r = wire_next(&w->c.wire);
     // How the call was cut decides whether these are sent.
@@ -184,17 +184,17 @@ struct body crowd_hears(struct crowd *w)
     return b;
 }
 
-void crowd_refused(struct crowd *w, const struct mode *m, const char *args, const char *code, const char *why)
+void batch_case_refused(struct batch_case *w, const struct mode *m, const char *args, const char *code, const char *why)
 {
     struct body b = text_body(args);
-    crowd_sends(w, m, &b);
+    batch_case_sends(w, m, &b);
     const char *got = client_hears(&w->c);
     char begin[64];
     snprintf(begin, sizeof begin, "%u ERROR %s ", w->id, code);
     if (!got || !str_starts(got, begin) || !strstr(got, why))
         fail_msg("%s\ncame, not %s... %s", got ? got : "nothing", begin, why);
     for (uint32_t i = 0; i < w->world; i++)
-        assert_int_equal(crowd_takes(w, i, &b), 0);
+        assert_int_equal(batch_case_takes(w, i, &b), 0);
 }
 
 int64_t add_rank(uint32_t rank)
@@ -202,30 +202,31 @@ int64_t add_rank(uint32_t rank)
     return rank;
 }
 
-static void reverse_order(struct crowd *w, add_fn add, bool tensor)
+static void reverse_order(struct batch_case *w, add_fn add, bool tensor)
 {
     for (uint32_t rank = w->world; rank-- > 0;) { // in another order than the ranks
         struct body args;
         int64_t values[ROWS_MAX];
-        uint32_t id = crowd_takes(w, rank, &args);
+        uint32_t id = batch_case_takes(w, rank, &args);
         assert_int_not_equal(id, 0);
         assert_int_equal(batch_is_safetensors(args.data, args.len), tensor);
         size_t n = values_of(args.data, args.len, values, &w->memory);
         for (size_t i = 0; i < n; i++)
             values[i] += add(rank);
         struct body result = batch_of(values, n, tensor, NULL, NULL, &w->memory);
-        crowd_says(w, rank, id, &result);
+        batch_case_says(w, rank, id, &result);
     }
 }
 
-void adds(struct crowd *w, struct mode m, add_fn add, const int64_t *in, size_t n, const int64_t *want, size_t n_want)
+void adds(struct batch_case *w, struct mode m, add_fn add, const int64_t *in, size_t n, const int64_t *want,
+          size_t n_want)
 {
     for (int tensor = 0; tensor < 2; tensor++) {
         int64_t got[ROWS_MAX];
         struct body args = batch_of(in, n, tensor, NULL, NULL, &w->memory), answer;
-        crowd_sends(w, &m, &args);
+        batch_case_sends(w, &m, &args);
         reverse_order(w, add, tensor);
-        answer = crowd_hears(w);
+        answer = batch_case_hears(w);
         assert_int_equal(batch_is_safetensors(answer.data, answer.len), tensor);
         assert_int_equal(values_of(answer.data, answer.len, got, &w->memory), n_want);
         for (size_t i = 0; i < n_want; i++)
@@ -233,16 +234,16 @@ void adds(struct crowd *w, struct mode m, add_fn add, const int64_t *in, size_t 
     }
 }
 
-void lists(struct crowd *w, struct mode m, const char *args, const char *const *each, const char *const *results,
+void lists(struct batch_case *w, struct mode m, const char *args, const char *const *each, const char *const *results,
            const char *want)
 {
     struct body b = text_body(args);
-    crowd_sends(w, &m, &b);
+    batch_case_sends(w, &m, &b);
     for (uint32_t rank = 0; rank < w->world; rank++) {
         struct body result = text_body(results[rank]);
-        uint32_t id = crowd_takes(w, rank, &b);
+        uint32_t id = batch_case_takes(w, rank, &b);
         assert_string_equal(b.data, each[rank]);
-        crowd_says(w, rank, id, &result);
+        batch_case_says(w, rank, id, &result);
     }
-    assert_string_equal(crowd_hears(w).data, want);
+    assert_string_equal(batch_case_hears(w).data, want);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/runtime/territory.h"
+#include "operator/runtime/excluded_namespaces.h"
 
 #include "operator/api/object_decode.h"
 #include "operator/api/pod.h"
@@ -19,7 +19,7 @@ enum { FOR_EVER_MS = 3600 * 1000 };
 static struct {
     struct loop *loop;
     struct store *pods;
-    struct territory *territory;
+    struct excluded_namespaces *excluded;
     unsigned version;
     char told[256];
 } t;
@@ -33,7 +33,7 @@ static void on_changed(void *ctx, const char *ns, const char *pod)
 
 static void begin(int64_t linger_ms)
 {
-    t.territory = territory_new(t.loop, t.pods, linger_ms, on_changed, NULL);
+    t.excluded = excluded_namespaces_new(t.loop, t.pods, linger_ms, on_changed, NULL);
 }
 
 static int setup(void **state)
@@ -48,7 +48,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    territory_free(t.territory);
+    excluded_namespaces_free(t.excluded);
     store_free(t.pods);
     loop_free(t.loop);
     return 0;
@@ -80,13 +80,13 @@ static void a_namespace_whose_own_operator_runs_is_left_to_it(void **state)
     (void)state;
     begin(FOR_EVER_MS);
     put("ml", "op-0", "operator", "ml", "Pending");
-    assert_false(territory_left(t.territory, "ml"));
+    assert_false(excluded_namespaces_has(t.excluded, "ml"));
     put("ml", "op-0", "operator", "ml", "Running");
-    assert_true(territory_left(t.territory, "ml"));
-    assert_false(territory_left(t.territory, "mlx"));
+    assert_true(excluded_namespaces_has(t.excluded, "ml"));
+    assert_false(excluded_namespaces_has(t.excluded, "mlx"));
     put("ml", "op-1", "operator", "ml", "Running");
     assert_told("ml:op-0 ");
-    territory_each(t.territory, on_changed, NULL); // a listener wants to hear it again
+    excluded_namespaces_each(t.excluded, on_changed, NULL); // a listener wants to hear it again
     assert_told("ml:op-0 ");
 }
 
@@ -97,8 +97,8 @@ static void nobody_is_kept_out_by_what_runs_elsewhere(void **state)
     put("evil", "op-0", "operator", "ml", "Running");
     put("evil", "op-1", "operator", "all.namespaces", "Running");
     put("ml", "w-0", "worker", "ml", "Running");
-    assert_false(territory_left(t.territory, "ml"));
-    assert_false(territory_left(t.territory, "evil"));
+    assert_false(excluded_namespaces_has(t.excluded, "ml"));
+    assert_false(excluded_namespaces_has(t.excluded, "evil"));
     assert_told("");
 }
 
@@ -108,7 +108,7 @@ static void a_restart_of_the_other_operator_is_no_end(void **state)
     begin(FOR_EVER_MS);
     put("ml", "op-0", "operator", "ml", "Running");
     store_gone(t.pods, "ml", "op-0");
-    assert_true(territory_left(t.territory, "ml"));
+    assert_true(excluded_namespaces_has(t.excluded, "ml"));
     put("ml", "op-1", "operator", "ml", "Running");
     assert_told("ml:op-0 ");
 }
@@ -123,28 +123,26 @@ static void its_end_is(void **state)
     store_gone(t.pods, "ml", "op-0");
     assert_told("ml:op-0 ");
     store_gone(t.pods, "ml", "op-1");
-    while (territory_left(t.territory, "ml"))
+    while (excluded_namespaces_has(t.excluded, "ml"))
         loop_run_once(t.loop, 1000);
     assert_told("ml:- ");
     put("ml", "op-2", "operator", "ml", "Running");
     assert_told("ml:op-2 ");
 }
 
-static void without_a_territory_nothing_is_left(void **state)
+static void without_exclusions_no_namespace_is_excluded(void **state)
 {
     (void)state;
-    assert_false(territory_left(NULL, "ml"));
+    assert_false(excluded_namespaces_has(NULL, "ml"));
 }
 
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_namespace_whose_own_operator_runs_is_left_to_it),
-        T(nobody_is_kept_out_by_what_runs_elsewhere),
-        T(a_restart_of_the_other_operator_is_no_end),
-        T(its_end_is),
-        T(without_a_territory_nothing_is_left),
+        T(a_namespace_whose_own_operator_runs_is_left_to_it), T(nobody_is_kept_out_by_what_runs_elsewhere),
+        T(a_restart_of_the_other_operator_is_no_end),         T(its_end_is),
+        T(without_exclusions_no_namespace_is_excluded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

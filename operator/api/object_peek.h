@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct glance {
+struct object_peek {
     char ns[64], name[256], uid[64], version[32]; // ns "" for cluster-wide objects
 };
 
 // Reads the text if it is in the order of the API server: kind and apiVersion, then metadata with name, namespace, uid
 // and resourceVersion before any value that is not a plain string. Returns false for any other text; then decode it.
 // Does not check the rest of the text.
-bool glance_read(const char *json, size_t len, struct glance *ret);
+bool object_peek(const char *json, size_t len, struct object_peek *ret);
