@@ -151,8 +151,10 @@ void result_too_long(struct call_slot *slot, bool last)
     struct call *c = slot->call;
     slot->passes = true;
     if (c->session)
-        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the answer of rank %u is too long to be collected",
-                    c->req.method, c->group->key, slot->member->rank);
+        call_refuse(c, ERR_LIMIT,
+                    "%s() of %s ran, but the proxy cannot collect the results: it has no room for the one of rank %u "
+                    "(at most %zu bytes); keep them on the ranks (keep), or call one rank at a time",
+                    c->req.method, c->group->key, slot->member->rank, c->router->config.max_whole);
     if (last)
         result_ends(slot);
 }
