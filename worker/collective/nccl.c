@@ -6,7 +6,7 @@
 #include "common/base/mem.h"
 #include "common/wire/safetensors.h"
 #include "worker/collective/agreement.h"
-#include "worker/collective/nccl_comm.h"
+#include "worker/collective/nccl_closing.h"
 #include "worker/device/device.h"
 
 #include <pthread.h>
@@ -39,8 +39,9 @@ struct self {
     void *stream, *scratch; // on the device
     bool borrowed;          // the stream belongs to the program, and run() does not wait for it
     atomic_bool aborted;    // a member was lost
-    pthread_mutex_t mutex;  // protects the communicator: one thread at a time is in NCCL
+    pthread_mutex_t mutex;  // of the following members: one thread at a time is in NCCL
     struct nccl_comm comm;
+    struct nccl_closing *closing; // NULL = the communicator has not ended
 };
 
 struct polling {
@@ -122,8 +123,13 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
                        .stream = config->stream,
                        .borrowed = config->stream != NULL};
     pthread_mutex_init(&s->mutex, NULL);
-    s->comm.f = nccl_library_load(err);
-    int r = s->comm.f ? 0 : err->code;
+    int r = 0;
+    if (nccl_library_blocks())
+        r = err_set(err, ERR_INVALID,
+                    "calls of NCCL would wait without a limit: remove NCCL_COMM_BLOCKING from the environment, or use "
+                    "the back end gloo");
+    else if (!(s->comm.f = nccl_library_load(err)))
+        r = err->code;
     if (r == 0)
         r = device_open(&s->device, err);
     if (r == 0 && (r = device_enter(s->device, err)) == 0) {
@@ -190,6 +196,13 @@ static int check_greetings(const struct self *s, char *const *blobs, const size_
     return check_versions(s, blobs, err);
 }
 
+// Call this with the mutex, once the communicator is watched.
+static void begin_closing(struct self *s, bool aborts)
+{
+    if (!s->closing)
+        s->closing = nccl_closing_new(&s->comm, aborts, s->device);
+}
+
 static int connect_self(void *self, char *const *blobs, const size_t *lens, struct err *err)
 {
     struct self *s = self;
@@ -202,7 +215,7 @@ static int connect_self(void *self, char *const *blobs, const size_t *lens, stru
     if (r == 0)
         r = wait_host(s, NCCL_OK, "making a communicator", &p, err);
     if (r < 0)
-        nccl_comm_abort(&s->comm);
+        begin_closing(s, true);
     device_leave(s->device);
     return r;
 }
@@ -212,33 +225,44 @@ static int connect_self(void *self, char *const *blobs, const size_t *lens, stru
 static void abort_self(void *self)
 {
     struct self *s = self;
-    struct err ignored = ERR_INIT;
     atomic_store(&s->aborted, true);
     pthread_mutex_lock(&s->mutex);
-    bool entered = device_enter(s->device, &ignored) == 0;
-    nccl_comm_abort(&s->comm);
-    if (entered)
-        device_leave(s->device);
+    begin_closing(s, true);
     pthread_mutex_unlock(&s->mutex);
 }
 
-static void close_self(void *self)
+// Returns true if all work is done and the communicator is finalized, so that it need not be aborted.
+static bool is_over(struct self *s)
+{
+    static const char what[] = "freeing a communicator";
+    struct err ignored = ERR_INIT;
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
+    if (!s->comm.handle || atomic_load(&s->aborted) || device_enter(s->device, &ignored) < 0)
+        return false;
+    bool over = wait_device(s, what, &p, &ignored) == 0 &&
+                wait_host(s, s->comm.f->finalize(s->comm.handle), what, &p, &ignored) == 0;
+    device_leave(s->device);
+    return over;
+}
+
+static void free_self(void *self)
 {
     struct self *s = self;
     struct err ignored = ERR_INIT;
-    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
-    bool entered = device_enter(s->device, &ignored) == 0;
-    if (s->comm.handle && !atomic_load(&s->aborted) && wait_device(s, "freeing a communicator", &p, &ignored) == 0 &&
-        wait_host(s, s->comm.f->finalize(s->comm.handle), "freeing a communicator", &p, &ignored) == 0)
-        (void)s->comm.f->destroy(TAKE_PTR(s->comm.handle));
-    nccl_comm_abort(&s->comm);
-    if (entered) {
+    if (device_enter(s->device, &ignored) == 0) {
         free_own(s);
         device_leave(s->device);
     }
     device_close(s->device);
     pthread_mutex_destroy(&s->mutex);
     free(s);
+}
+
+static void close_self(void *self)
+{
+    struct self *s = self;
+    begin_closing(s, !is_over(s));
+    nccl_closing_end(s->closing, free_self, s);
 }
 
 // Running
@@ -342,12 +366,15 @@ static int enter(struct self *s, struct err *err)
     return r;
 }
 
+// After a failure, NCCL may use the memory of the program until it has aborted.
 static int leave(struct self *s, int r)
 {
     if (r < 0)
-        nccl_comm_abort(&s->comm);
+        begin_closing(s, true);
     device_leave(s->device);
     pthread_mutex_unlock(&s->mutex);
+    if (r < 0)
+        (void)nccl_closing_wait(s->closing);
     return r;
 }
 

@@ -4,8 +4,9 @@
 //
 // Communicators of NCCL do not block here. Each call returns at once. The thread that uses the communicator then polls
 // for the end of the work, together with NCCL's asynchronous errors, the limit, and another thread's report of a lost
-// member. If one of the last three comes first, it calls ncclCommAbort(), which ends the waiting kernels. On a
-// stream of the program, wait() does that. Where no thread polls, the one that reports the lost member aborts.
+// member. If one of the last three comes first, it aborts the communicator (nccl_closing.h), which ends the waiting
+// kernels. On a stream of the program, wait() does that. Where no thread polls, the one that reports the lost member
+// aborts.
 #pragma once
 
 #include "sdk/c/include/cadre/collective.h"

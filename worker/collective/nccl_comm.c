@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/collective/nccl_comm.h"
 
-#include "common/base/mem.h"
-
 #include <stdbool.h>
 
 static const char making[] = "making a communicator";
@@ -29,10 +27,4 @@ int nccl_comm_fail(const struct nccl_comm *c, int result, const char *what, stru
 {
     const char *why = c->f->last_error(c->handle);
     return err_set(err, ERR_IO, "nccl: %s: %s%s%s", what, c->f->error(result), why && *why ? ": " : "", why ? why : "");
-}
-
-void nccl_comm_abort(struct nccl_comm *c)
-{
-    if (c->handle)
-        (void)c->f->abort(TAKE_PTR(c->handle));
 }

@@ -7,7 +7,7 @@
 
 struct nccl_comm {
     const struct nccl_library *f;
-    void *handle; // NULL = there is none yet, or it was aborted
+    void *handle; // NULL = there is none; nccl_closing.h ends it
 };
 
 // Begins to make a communicator of n members; nccl_comm_poll() says when it is there. ERR_IO.
@@ -17,4 +17,3 @@ int nccl_comm_begin(struct nccl_comm *c, int n, int rank, const struct nccl_id *
 int nccl_comm_poll(const struct nccl_comm *c, const char *what, struct err *err);
 // ERR_IO with NCCL's words for the result of a call.
 int nccl_comm_fail(const struct nccl_comm *c, int result, const char *what, struct err *err);
-void nccl_comm_abort(struct nccl_comm *c); // ends what is under way on the device, and frees it; accepts an empty one

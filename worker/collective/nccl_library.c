@@ -2,11 +2,12 @@
 #include "worker/collective/nccl_library.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -60,6 +61,12 @@ const struct nccl_library *nccl_library_load(struct err *err)
     bool found = known;
     pthread_mutex_unlock(&mutex);
     return found ? &library : NULL;
+}
+
+bool nccl_library_blocks(void)
+{
+    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+    return blocking && !str_eq(blocking, "0");
 }
 
 void nccl_version_text(int version, char ret[NCCL_VERSION_TEXT])

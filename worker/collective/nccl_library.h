@@ -5,6 +5,7 @@
 
 #include "common/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 // As nccl.h has them since 2.14, which never change.
@@ -45,4 +46,7 @@ struct nccl_library {
 // Any thread. The library stays loaded until the process ends. NULL and ERR_INVALID: this image has no NCCL, or one
 // that is older than 2.14.
 const struct nccl_library *nccl_library_load(struct err *err);
+// The variable NCCL_COMM_BLOCKING is set. It overrides what the maker of a communicator asks for: calls of NCCL block
+// then, and nothing ends those that wait.
+bool nccl_library_blocks(void);
 void nccl_version_text(int version, char ret[NCCL_VERSION_TEXT]); // as ncclGetVersion() returns it

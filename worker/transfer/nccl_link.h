@@ -24,7 +24,7 @@ int nccl_link_unique_id(struct nccl_id *ret, struct err *err); // the center mak
 int nccl_link_begin(struct nccl_link *l, uint64_t number, int rank, int n, const struct nccl_id *id, struct err *err);
 // 1: NCCL has made the communicator, or has begun with the last call; 0: not yet. ERR_IO.
 int nccl_link_poll(const struct nccl_link *l, const char *what, struct err *err);
-// Ends the work of the communicator, and frees it. It waits at most 5 s for NCCL. After that, a thread goes on, and
-// memory of the communicator on the GPU stays until NCCL is done. `b`: of a member that is inside of the device. A
-// later wait for its copies then also waits for the rest of the stream. NULL = the communicator is idle.
+// Ends the work of the communicator, and frees it. It waits for NCCL at most NCCL_CLOSING_MS (nccl_closing.h). `b`: of
+// a member that is inside of the device. A later wait for its copies then also waits for the rest of the stream. NULL =
+// the communicator is idle.
 void nccl_link_drop(struct nccl_link *l, const struct blocks *b);

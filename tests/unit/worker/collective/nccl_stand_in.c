@@ -10,7 +10,8 @@
 //   nccl-init CODE  ncclCommInitRankConfig() fails with this
 //   async CODE      ncclCommGetAsyncError() reports this
 //   moving CODE     the same, of a communicator that has sent or received something
-//   abort-waits     ncclCommAbort() waits while this line is there, as it does for a device that hangs
+//   end-waits       ncclCommAbort() and ncclCommDestroy() wait while this line is there, as they do for a device that
+//                   hangs
 //
 // Each communicator that a member has adds a line to the file `inits`, and each ncclCommAbort() one to `aborts`.
 // NCCL_STAND_IN_VERSION is the version of the library in a process, 22304 by default, 0 = none of its calls succeeds.
@@ -395,8 +396,15 @@ OFFERED int ncclCommFinalize(struct comm *c)
     return OK;
 }
 
+static void wait_for_device(void)
+{
+    while (stand_in_control("end-waits"))
+        usleep(1000);
+}
+
 OFFERED int ncclCommDestroy(struct comm *c)
 {
+    wait_for_device();
     if (drop_ops(c))
         abort();
     free(c);
@@ -406,8 +414,7 @@ OFFERED int ncclCommDestroy(struct comm *c)
 OFFERED int ncclCommAbort(struct comm *c)
 {
     note("aborts", c);
-    while (stand_in_control("abort-waits"))
-        usleep(1000);
+    wait_for_device();
     (void)drop_ops(c);
     free(c);
     return OK;

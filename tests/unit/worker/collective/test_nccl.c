@@ -16,6 +16,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,21 +41,26 @@ static int aborts(void)
     return n;
 }
 
+static void hear_folder(const char *name, char *out, size_t size)
+{
+    do {
+        usleep(1000);
+        folder_read(folder, name, out, size);
+    } while (!out[0]);
+}
+
 // All make a communicator, say so or why not, wait until the test lets them, and reduce.
 static int reduce(const struct team_member *m, void *ctx)
 {
+    static float x[4] = {1, 2, 3, 4}; // a GPU that hangs may use it later
     struct err err = ERR_INIT;
     cadre_comm *c = team_join(m, &err);
-    float x[4] = {1, 2, 3, 4};
     char go[16];
     (void)ctx;
     team_say(m, c ? "made" : err.msg);
     if (!c)
         return 0;
-    do {
-        usleep(1000);
-        folder_read(folder, "go", go, sizeof go);
-    } while (!go[0]);
+    hear_folder("go", go, sizeof go);
     cadre_result r = cadre_all_reduce(c, "F32", x, x, 4, CADRE_SUM);
     team_say(m, r == CADRE_OK && x[3] == 4 * (float)m->n ? "reduced" : cadre_comm_error(c));
     cadre_comm_free(c);
@@ -156,6 +162,51 @@ static void a_member_that_dies_while_a_collective_hangs_frees_the_others(void **
     assert_int_equal(aborts(), MEMBERS - 1); // one that has not begun yet frees its own in the same way
 }
 
+// Says how it went, frees its communicator, and ends when that has freed its memory of the GPU.
+static int reduce_and_free(const struct team_member *m, void *ctx)
+{
+    char go[16];
+    _cleanup_(free_p) char *scratch = xasprintf("%s/memory.%d.1", folder, (int)getpid());
+    (void)ctx;
+    assert_int_equal(reduce(m, NULL), 0);
+    team_say(m, "freed");
+    hear_folder("end", go, sizeof go);
+    while (access(scratch, F_OK) == 0)
+        usleep(1000);
+    return 0;
+}
+
+// Also if nobody is lost: then ncclCommDestroy() waits.
+static void a_gpu_that_hangs_when_a_communicator_ends_holds_nobody_up(void **state)
+{
+    char line[1024];
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct team t;
+        folder_clear(folder);
+        control("");
+        team_start(&t, MEMBERS, TEAM_LIMIT_MS, reduce_and_free, NULL);
+        expect(&t, "made");
+        control(lost ? "hang\nend-waits\n" : "end-waits\n");
+        folder_write(folder, "go", "1");
+        if (lost) {
+            kill(t.pids[1], SIGKILL);
+            assert_int_equal(team_wait(&t, 1), -SIGKILL);
+        }
+        for (int i = 0; i < MEMBERS; i += 1 + lost) {
+            team_hear(&t, i, line, sizeof line);
+            if (!strstr(line, lost ? "rank 11 was lost" : "reduced"))
+                fail_msg("member %d says: %s", i, line);
+            team_hear(&t, i, line, sizeof line);
+            assert_string_equal(line, "freed");
+        }
+        control("");
+        folder_write(folder, "end", "1");
+        for (int i = 0; i < MEMBERS; i += 1 + lost)
+            assert_int_equal(team_wait(&t, i), 0);
+    }
+}
+
 // All say what comes of 1 + 1 + 1, and of their mean.
 static int reduce_f8(const struct team_member *m, void *ctx)
 {
@@ -205,14 +256,6 @@ struct streamed {
     void *stream;
     float x[4];
 };
-
-static void hear_folder(const char *name, char *out, size_t size)
-{
-    do {
-        usleep(1000);
-        folder_read(folder, name, out, size);
-    } while (!out[0]);
-}
 
 static void open_stream(struct streamed *s)
 {
@@ -427,6 +470,51 @@ static int free_beside_a_kernel(const struct team_member *m, void *ctx)
     return 0;
 }
 
+static atomic_bool kernel_ends;
+
+static bool is_over(void *ctx)
+{
+    (void)ctx;
+    return atomic_load(&kernel_ends);
+}
+
+// The kernel is on a stream that the communicator knows nothing of. Freeing memory waits for it.
+static int free_beside_a_kernel_elsewhere(const struct team_member *m, void *ctx)
+{
+    struct streamed s = {.device = NULL};
+    struct err err = ERR_INIT;
+    void (*put)(void *stream, bool (*turn)(void *ctx), void *ctx), *stream;
+    _cleanup_(free_p) char *scratch = xasprintf("%s/memory.%d.1", folder, (int)getpid());
+    (void)ctx;
+    join_with_stream(m, &s);
+    void *symbol = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "stand_in_put");
+    memcpy(&put, &symbol, sizeof put);
+    if (device_stream_new_apart(s.device, &stream, &err) < 0 || access(scratch, F_OK) != 0)
+        return 1;
+    put(stream, is_over, NULL);
+    cadre_comm_free(s.comm);
+    team_say(m, access(scratch, F_OK) == 0 ? "freed" : "gone too early");
+    atomic_store(&kernel_ends, true);
+    while (access(scratch, F_OK) == 0)
+        usleep(1000);
+    device_stream_free(s.device, stream);
+    s.comm = NULL;
+    close_all(&s);
+    return 0;
+}
+
+static void a_kernel_elsewhere_does_not_either(void **state)
+{
+    struct team t;
+    (void)state;
+    folder_clear(folder);
+    control("");
+    team_start(&t, 1, TEAM_LIMIT_MS, free_beside_a_kernel_elsewhere, NULL);
+    expect(&t, "made");
+    expect(&t, "freed");
+    end(&t);
+}
+
 static void a_kernel_that_never_ends_does_not_hold_up_the_end_of_a_communicator(void **state)
 {
     struct team t;
@@ -501,6 +589,17 @@ static void a_rank_without_a_gpu_says_so(void **state)
     unsetenv("CADRE_DEVICE");
 }
 
+static void calls_that_block_are_refused(void **state)
+{
+    struct team t;
+    (void)state;
+    setenv("NCCL_COMM_BLOCKING", "1", 1);
+    begin(&t, 2, TEAM_LIMIT_MS, "");
+    expect(&t, "calls of NCCL would wait without a limit: remove NCCL_COMM_BLOCKING from the environment");
+    end(&t);
+    unsetenv("NCCL_COMM_BLOCKING");
+}
+
 static void making_it_can_fail(void **state)
 {
     struct team t;
@@ -571,6 +670,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_asynchronous_error_ends_the_wait),
         cmocka_unit_test(an_illegal_address_is_named),
         cmocka_unit_test(a_member_that_dies_while_a_collective_hangs_frees_the_others),
+        cmocka_unit_test(a_gpu_that_hangs_when_a_communicator_ends_holds_nobody_up),
         cmocka_unit_test(types_of_8_bits_are_reduced_from_2_24_on),
         cmocka_unit_test(calls_on_a_stream_do_not_wait_for_the_device),
         cmocka_unit_test(who_has_not_called_is_named_at_the_limit_of_the_wait),
@@ -579,9 +679,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_back_end_without_streams_refuses_one),
         cmocka_unit_test(one_member_uses_the_device_too),
         cmocka_unit_test(a_kernel_that_never_ends_does_not_hold_up_the_end_of_a_communicator),
+        cmocka_unit_test(a_kernel_elsewhere_does_not_either),
         cmocka_unit_test(one_gpu_for_two_members_is_refused_with_its_name),
         cmocka_unit_test(different_versions_of_nccl_are_refused_at_once),
         cmocka_unit_test(a_rank_without_a_gpu_says_so),
+        cmocka_unit_test(calls_that_block_are_refused),
         cmocka_unit_test(making_it_can_fail),
         cmocka_unit_test(an_image_without_nccl_or_with_an_old_one_is_told_what_it_needs),
     };

@@ -172,12 +172,12 @@ static void members_with_one_gpu_have_connections(void **state)
 static void all_have_connections_if_somebody_cannot_join(void **state)
 {
     (void)state;
-    const char *const controls[] = {"nccl-init 1\n", "slow 1000000000\n", "slow 1000000000\nabort-waits\n"};
+    const char *const controls[] = {"nccl-init 1\n", "slow 1000000000\n", "slow 1000000000\nend-waits\n"};
     for (size_t i = 0; i < ARRAY_LEN(controls); i++) {
         struct troop_scene c = on_gpus();
         struct troop_counts counts;
         c.nccl_limit = TROOP_LONG_MS / 100;
-        c.leaves_thread = strstr(controls[i], "abort-waits") != NULL;
+        c.leaves_thread = strstr(controls[i], "end-waits") != NULL;
         assert_true(run(&c, controls[i], &counts) > 0);
         assert_int_equal(counts.aborts, counts.inits);
     }
