@@ -6,8 +6,8 @@
 //                                                                      "contacts": ""}
 //   {"step": "move", "id": ..., "sends": true, "source": "actor", "sources": 4, "target": "rollout", "targets": 2,
 //    "names": ["up"], "contacts": "00c0ffee00c0ffed",
-//    "limitMs": 60000}                                             -> {"bytes": 1024, "direct": 1024, "copied": 0,
-//                                                                      "problems": []}
+//    "limitMs": 60000}                                             -> {"bytes": 1024, "direct": 1024, "nccl": 0,
+//                                                                      "copied": 0, "problems": []}
 //
 // Without "names", all weights move. "contacts" names the transfer whose connections this rank still has; in a move,
 // the transfer whose connections all ranks have and should use. It may be missing. The first step makes sure that both
@@ -259,8 +259,10 @@ static int begin(struct transfer_step *s, struct json_writer *out)
 
 static void write_moved(const struct reshard_result *moved, struct json_writer *out)
 {
-    writer_i64(out, "bytes", (int64_t)(moved->direct + moved->sent));
-    writer_i64(out, "direct", (int64_t)moved->direct);
+    const struct mover_bytes *bytes = &moved->bytes;
+    writer_i64(out, "bytes", (int64_t)(bytes->direct + bytes->nccl + bytes->sent));
+    writer_i64(out, "direct", (int64_t)bytes->direct);
+    writer_i64(out, "nccl", (int64_t)bytes->nccl);
     writer_i64(out, "copied", (int64_t)moved->copied);
     writer_list(out, "problems");
     for (size_t i = 0; i < moved->n_problems; i++)
@@ -311,7 +313,7 @@ static int move(struct transfer_step *s, struct json_writer *out, struct err *er
                                .nccl = str_eq(getenv("CADRE_TRANSFER_NCCL"), "0") ? NULL : &w->nccl,
                                .nccl_limit_ms = NCCL_JOIN_MS,
                                .ways = {host, join, s}};
-    struct reshard_result moved = {.direct = 0};
+    struct reshard_result moved = {.copied = 0};
     int r = read_move(s, err);
     if (r == 0 && w->begun != s->id)
         r = err_set(err, ERR_UNAVAILABLE,

@@ -569,11 +569,18 @@ int mover_end(struct mover *m, struct err *err)
     return blocks_settle(m->config.blocks, err);
 }
 
-uint64_t mover_bytes(const struct mover *m, bool direct)
+struct mover_bytes mover_bytes(const struct mover *m)
 {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < m->n; i++)
-        if (direct ? m->peers[i].local_sender != NULL : m->peers[i].flow || m->peers[i].uses_nccl)
-            sum += m->peers[i].gives ? 0 : m->peers[i].bytes;
-    return sum;
+    struct mover_bytes sums = {.direct = 0};
+    for (size_t i = 0; i < m->n; i++) {
+        const struct mover_peer *p = &m->peers[i];
+        uint64_t bytes = p->gives ? 0 : p->bytes;
+        if (p->local_sender)
+            sums.direct += bytes;
+        else if (p->uses_nccl)
+            sums.nccl += bytes;
+        else if (p->flow)
+            sums.sent += bytes;
+    }
+    return sums;
 }

@@ -96,5 +96,11 @@ int mover_waits_for(const struct mover *m);
 // Call this on a receiver after the end. It waits, at most a second, until no sender can write to its memory any more.
 // False: a sender stands still, or has not heard of the end, and may still write at any time.
 bool mover_leave(struct mover *m);
-// Returns how many bytes a receiver got from memory to memory (`direct`), or by connections and NCCL.
-uint64_t mover_bytes(const struct mover *m, bool direct);
+
+struct mover_bytes { // that a receiver got
+    uint64_t direct; // from memory to memory
+    uint64_t nccl;   // by NCCL
+    uint64_t sent;   // over connections
+};
+
+struct mover_bytes mover_bytes(const struct mover *m);

@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS = 2 };        // that are under way at a time
-enum { CHUNKS_MAX = 4096 }; // of a pair in a round; both sides need the same number
+enum { ROUNDS = 2 }; // that are under way at a time
 
 struct pair {
     int rank;
@@ -145,7 +144,7 @@ static int fill_pair(struct nccl_flow *f, struct round *r, size_t pair, struct e
     uint64_t left = f->sizes.round;
     struct transfer_chunk k;
     int code = 0;
-    for (int n = 0; code == 0 && n < CHUNKS_MAX && left && transfer_cursor_next(&p->cursor, left, &k); n++) {
+    for (uint32_t n = 0; code == 0 && n < f->sizes.runs && left && transfer_cursor_next(&p->cursor, left, &k); n++) {
         char *at = (char *)f->blocks->list[f->out ? k.source : k.destination].data + (f->out ? k.from : k.to);
         left -= k.len;
         if (k.len < f->sizes.packed) {

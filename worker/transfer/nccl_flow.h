@@ -11,9 +11,10 @@
 #include "common/transfer/transfer_cursor.h"
 #include "worker/transfer/nccl_link.h"
 
-struct nccl_flow_sizes {
-    uint64_t round;  // bytes of a pair in a round
-    uint64_t packed; // shorter runs are packed
+struct nccl_flow_sizes { // the same for both sides of a pair
+    uint64_t round;      // bytes of a pair in a round
+    uint64_t packed;     // shorter runs are packed
+    uint32_t runs;       // runs of a pair in a round, at most
 };
 
 struct nccl_flow;

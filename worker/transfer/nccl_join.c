@@ -4,14 +4,15 @@
 #include "common/base/clock.h"
 #include "common/base/le.h"
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "worker/transfer/transfer_fault.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { FORMAT = 1, FACT_SIZE = 8 + DEVICE_UUID_SIZE + 16, JOIN_HEAD = 24 + NCCL_ID_SIZE };
-enum { TICK_MS = 1, ALIGNED = 512, LEAVE_MS = 1000, LEAVE_LOOK_US = 200 };
+enum { FORMAT = 2, FACT_SIZE = 8 + DEVICE_UUID_SIZE + 16, JOIN_ID = 36, JOIN_HEAD = JOIN_ID + NCCL_ID_SIZE };
+enum { RUNS = 4096, TICK_MS = 1, ALIGNED = 512, LEAVE_MS = 1000, LEAVE_LOOK_US = 200 };
 
 void nccl_join_init(struct nccl_join *j, const struct nccl_join_config *config)
 {
@@ -113,7 +114,9 @@ static char *write_join(const struct nccl_join *j, const struct participant *p, 
     le_put_u64(join, c->number ? c->number : j->config.number);
     le_put_u32(join + 8, (uint32_t)c->n);
     le_put_u64(join + 16, round_of_pair(j, q, c));
-    memcpy(join + 24, id->bytes, NCCL_ID_SIZE);
+    le_put_u64(join + 24, j->config.packed);
+    le_put_u32(join + 32, RUNS);
+    memcpy(join + JOIN_ID, id->bytes, NCCL_ID_SIZE);
     for (int i = 0; i < p->dialog.n; i++)
         le_put_u32(join + JOIN_HEAD + 4 * i, (uint32_t)c->ranks[i]);
     return join;
@@ -135,6 +138,18 @@ static void ask_members(struct nccl_join *j, struct participant *p, const struct
             p->join = memcpy(xmalloc(p->join_len), join, p->join_len);
         }
     }
+}
+
+// A rank that has started again is another process.
+static uint64_t hash_processes(const struct nccl_join *j, const int *ranks, int n)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < n; i++) {
+        const struct window_place *at = &j->places[i];
+        const uint64_t one[] = {hash, str_hash(at->host, sizeof at->host), at->pids, at->pid};
+        hash = ranks[i] < 0 ? hash : str_hash((const char *)one, sizeof one);
+    }
+    return hash;
 }
 
 static char *name_versions(const struct participant *p, const struct nccl_question *q, const struct nccl_choice *c)
@@ -159,7 +174,8 @@ bool nccl_join_ask(struct nccl_join *j, struct participant *p, const bool *conne
     nccl_choose(&q, ranks, &choice);
     if (choice.differs >= 0)
         j->refusal = name_versions(p, &q, &choice);
-    if (!choice.n)
+    j->processes = hash_processes(j, ranks, p->dialog.n);
+    if (!choice.n || nccl_refusal_holds(&j->config.link->refusal, j->processes, clock_mono_ms(&clock_system)))
         return false;
     if (!choice.number && nccl_link_unique_id(&id, &err) < 0) {
         j->refusal = xstrdup(err.msg);
@@ -178,11 +194,12 @@ static int read_join(struct nccl_join *j, const struct participant *p, uint32_t 
         return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
     *ret_n = le_get_u32(p->join + 8);
     j->pairs = le_get_u32(p->join + 12);
-    j->round = le_get_u64(p->join + 16);
+    j->sizes = (struct nccl_flow_sizes){le_get_u64(p->join + 16), le_get_u64(p->join + 24), le_get_u32(p->join + 32)};
     j->ranks = xcalloc((size_t)p->dialog.n, sizeof *j->ranks);
     for (int i = 0; i < p->dialog.n; i++)
         j->ranks[i] = (int)le_get_u32(p->join + JOIN_HEAD + 4 * i);
-    if (j->ranks[p->config.index] < 0 || j->pairs > (uint32_t)p->dialog.n || !j->round || j->round > j->config.round)
+    if (j->ranks[p->config.index] < 0 || j->pairs > (uint32_t)p->dialog.n || !j->sizes.runs || !j->sizes.round ||
+        j->sizes.round > j->config.round)
         return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
     return 0;
 }
@@ -196,7 +213,7 @@ static int begin(struct nccl_join *j, const struct participant *p, struct err *e
     if (read_join(j, p, &n, err) < 0)
         return err->code;
     uint64_t number = le_get_u64(p->join);
-    memcpy(id.bytes, p->join + 24, NCCL_ID_SIZE);
+    memcpy(id.bytes, p->join + JOIN_ID, NCCL_ID_SIZE);
     if (number == j->config.link->number)
         return 0;
     return nccl_link_begin(j->config.link, number, j->ranks[p->config.index], (int)n, &id, err);
@@ -205,12 +222,11 @@ static int begin(struct nccl_join *j, const struct participant *p, struct err *e
 // Returns 1 if the member has joined, 0 if it has not yet.
 static int go_on(struct nccl_join *j, const struct participant *p, struct err *err)
 {
-    const struct nccl_flow_sizes sizes = {j->round, j->config.packed};
     int r = nccl_link_poll(j->config.link, "making a communicator", err);
     if (r == 0 && clock_mono_ms(&clock_system) > j->until_ms)
         return err_set(err, ERR_TIMEOUT, "nccl: making a communicator: it waited too long");
     if (r > 0)
-        r = nccl_flow_new(j->config.link, j->config.blocks, !participant_is_receiver(p), j->pairs, &sizes, &j->flow,
+        r = nccl_flow_new(j->config.link, j->config.blocks, !participant_is_receiver(p), j->pairs, &j->sizes, &j->flow,
                           err);
     return r < 0 ? r : j->flow != NULL;
 }
@@ -263,11 +279,12 @@ void nccl_join_end(struct nccl_join *j, struct participant *p, bool uses)
 {
     for (int i = 0; p->not_joined && i < p->dialog.n; i++)
         p->said[i].by_nccl = false;
-    if (p->not_joined)
+    if (p->not_joined) {
         j->refusal = xstrdup(p->not_joined);
+        nccl_refusal_add(&j->config.link->refusal, j->processes, clock_mono_ms(&clock_system));
+    }
     if (uses || !j->asked)
         return;
     drop(j);
     j->joins = false;
-    j->config.link->refused = true;
 }

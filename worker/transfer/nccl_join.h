@@ -3,17 +3,19 @@
 //
 //   GPU      member -> center   u32 format, then struct nccl_fact: u32 version, 16 bytes UUID of its GPU, u64 number,
 //                               u32 rank, u32 n
-//   JOIN     center -> member   u64 number of the communicator, u32 n, u32 pairs of this member, u64 bytes of a round,
-//                               the unique id, u32 rank of each member of the transfer, all ones = it is not in it
+//   JOIN     center -> member   u64 number of the communicator, u32 n, u32 pairs of this member, struct
+//                               nccl_flow_sizes: u64 round, u64 packed, u32 runs; the unique id, u32 rank of each
+//                               member of the transfer, all ones = it is not in it
 //   JOINED   member -> center   the member has joined, or why it could not
 //
 // A member with another version of Cadre does not send GPU, or sends another format. It uses connections. If one member
-// cannot join, no member uses NCCL, and the members that were asked do not send GPU again. GO (routes.h) says which
-// pairs use NCCL.
+// cannot join, no member uses NCCL, and the center does not ask the same processes again for a while (nccl_refusal.h).
+// GO (routes.h) says which pairs use NCCL.
 #pragma once
 
 #include "worker/transfer/nccl_flow.h"
 #include "worker/transfer/participant.h"
+#include "worker/transfer/window.h"
 
 enum { NCCL_JOIN_MS = 30 * 1000 };
 
@@ -27,15 +29,17 @@ struct nccl_join_config {
 
 struct nccl_join { // of one transfer
     struct nccl_join_config config;
-    struct nccl_flow *flow; // NULL = this member does not use NCCL
-    char *refusal;          // at the center: why members that could use NCCL do not; NULL = no reason
+    struct nccl_flow *flow;            // NULL = this member does not use NCCL
+    char *refusal;                     // at the center: why members that could use NCCL do not; NULL = no reason
+    const struct window_place *places; // of all members; the center has them before it asks
     // private
     bool able, asked, joins;
     int *ranks; // of all members, in the communicator; -1 = that member is outside
-    uint64_t round;
+    struct nccl_flow_sizes sizes;
     uint32_t pairs;
     int64_t until_ms;
-    int n_asked; // members that the center has asked
+    int n_asked;        // members that the center has asked
+    uint64_t processes; // a hash of these
 };
 
 void nccl_join_init(struct nccl_join *j, const struct nccl_join_config *config);

@@ -27,7 +27,7 @@ bool nccl_link_fact(struct nccl_link *l, const struct blocks *b, struct nccl_fac
 {
     struct err ignored = ERR_INIT;
     int version = 0;
-    if (l->refused || nccl_library_blocks() || !all_on_device(b))
+    if (nccl_library_blocks() || !all_on_device(b))
         return false;
     const struct nccl_library *f = nccl_library_load(&ignored);
     if (!f || f->version(&version) != NCCL_OK || version < NCCL_CONFIG_VERSION)
@@ -49,7 +49,10 @@ int nccl_link_unique_id(struct nccl_id *ret, struct err *err)
 int nccl_link_begin(struct nccl_link *l, uint64_t number, int rank, int n, const struct nccl_id *id, struct err *err)
 {
     nccl_link_drop(l, NULL);
-    *l = (struct nccl_link){.number = number, .rank = rank, .n = n, .comm = {.f = nccl_library_load(err)}};
+    l->number = number;
+    l->rank = rank;
+    l->n = n;
+    l->comm.f = nccl_library_load(err);
     int r = l->comm.f ? device_open(&l->device, err) : err->code;
     if (r == 0)
         r = device_stream_new_apart(l->device, &l->stream, err);
@@ -99,5 +102,5 @@ void nccl_link_drop(struct nccl_link *l, const struct blocks *b)
         let_copies_wait(l, b);
         nccl_closing_end(closing, free_used, used);
     }
-    *l = (struct nccl_link){.refused = l->refused};
+    *l = (struct nccl_link){.refusal = l->refusal};
 }

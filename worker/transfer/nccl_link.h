@@ -6,11 +6,12 @@
 #include "worker/collective/nccl_comm.h"
 #include "worker/transfer/blocks.h"
 #include "worker/transfer/nccl_choice.h"
+#include "worker/transfer/nccl_refusal.h"
 
 struct nccl_link {   // zeroed = none
     uint64_t number; // 0 = none
     int rank, n;
-    bool refused; // joining has failed once, so this process does not try again
+    struct nccl_refusal refusal; // of the center
     // private
     struct device *device;
     void *stream;

@@ -407,6 +407,7 @@ static int meet_witness(struct resharding *r, struct err *err)
 
 static int connect_all(struct resharding *r, struct err *err)
 {
+    r->nccl.places = r->places;
     int code = routes_agree(&r->participant, r->mover, &r->nccl, choose_witness(r), err);
     if (code == 0 && is_open(r) && r->nccl.flow)
         use_nccl(r);
@@ -535,8 +536,7 @@ static int move(struct resharding *r, struct reshard_result *ret, struct err *er
         code = back_buffer_swap(r->c->back_buffer, &r->c->blocks, &ret->copied, err);
     }
     transfer_fault_at(TRANSFER_FAULT_TAKEN);
-    ret->direct = mover_bytes(r->mover, true);
-    ret->sent = mover_bytes(r->mover, false);
+    ret->bytes = mover_bytes(r->mover);
     return code < 0 ? err_wrap(err, "the new weights were decided for, and cannot be written") : 0;
 }
 
@@ -595,7 +595,7 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
                            .here = config->place,
                            .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX),
                            .ends = config->blocks};
-    *ret = (struct reshard_result){.direct = 0};
+    *ret = (struct reshard_result){.copied = 0};
     participant_init(&r.participant, &config->participant); // its time begins now
     if (settle(config, err) < 0) {
         participant_done(&r.participant);

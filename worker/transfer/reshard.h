@@ -55,7 +55,7 @@ struct reshard_config {
 };
 
 struct reshard_result {
-    uint64_t direct, sent; // bytes that this receiver got from memory to memory, and over connections or by NCCL
+    struct mover_bytes bytes;
     size_t copied;         // of these bytes, those that were copied once more in the end
     const char *refusal;   // at the center: why members that could use NCCL do not; NULL = no reason
     const char **problems; // all differences between the tensors; then nothing was moved

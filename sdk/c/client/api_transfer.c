@@ -41,7 +41,7 @@ struct transfer {
     size_t n_all;
     int64_t give_up; // 0 = nothing has failed
     cadre_client_error error;
-    uint64_t bytes, direct;
+    uint64_t bytes, direct, nccl;
     size_t arrived;
     char *problems;
 };
@@ -203,12 +203,14 @@ static void take_moved(struct transfer *t, enum side side, cadre_client_json res
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     const struct json *root = json_read(result.text, result.len, &a);
-    int64_t bytes = 0, direct = 0;
+    int64_t bytes = 0, direct = 0, nccl = 0;
     take_problems(t, json_get(root, "problems"), &a);
     if (side == TARGET && json_i64(json_get(root, "bytes"), &bytes)) {
         (void)json_i64(json_get(root, "direct"), &direct);
+        (void)json_i64(json_get(root, "nccl"), &nccl);
         t->bytes += (uint64_t)bytes;
         t->direct += (uint64_t)direct;
+        t->nccl += (uint64_t)nccl;
         t->arrived++;
     }
 }
@@ -281,6 +283,7 @@ static cadre_client_code finish(struct transfer *t, cadre_client_transferred *re
     snprintf(ret->version, sizeof ret->version, "%s", t->id);
     ret->bytes = t->bytes;
     ret->direct = t->direct;
+    ret->nccl = t->nccl;
     if (t->give_up) {
         if (t->arrived)
             snprintf(t->error.message + len, sizeof t->error.message - len,

@@ -68,7 +68,7 @@ class TransferOptions(Structure):
 
 class Transferred(Structure):
     _fields_ = [("bytes", c_uint64), ("version", c_char * 17), ("problems", c_void_p), ("direct", c_uint64),
-                ("reserved", c_uint64 * 7)]
+                ("nccl", c_uint64), ("reserved", c_uint64 * 6)]
 
 
 # Each struct's name in the header, for the test that compares the layouts.

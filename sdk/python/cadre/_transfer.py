@@ -21,9 +21,10 @@ def transfer(source, target, names=None, *, timeout=600):
     names    only these tensors; by default all tensors of both groups
     timeout  seconds for the whole transfer
 
-    Returns {"bytes", "direct", "seconds", "version"}. "direct" is the part of the bytes that went from the memory or
-    GPU of one rank to another one; the rest used connections. Raises Invalid with everything that does not match, and
-    nothing was moved. Other errors say which rank was lost, or is late.
+    Returns {"bytes", "direct", "nccl", "seconds", "version"}. "direct" is the part of the bytes that went from the
+    memory or GPU of one rank to another one in the same pod, and "nccl" the part that went by NCCL; the rest used
+    connections. Raises Invalid with everything that does not match, and nothing was moved. Other errors say which rank
+    was lost, or is late.
     """
     if source.client is not target.client:
         raise TypeError(f"transfer({source.name}, {target.name}): both groups must be of one client")
@@ -37,7 +38,8 @@ def transfer(source, target, names=None, *, timeout=600):
         raise _errors.Invalid(_taken(moved.problems))
     if code != lib.OK:
         raise _errors.of_struct(error)
-    return {"bytes": moved.bytes, "direct": moved.direct, "seconds": time.monotonic() - began, "version": moved.version.decode()}
+    return {"bytes": moved.bytes, "direct": moved.direct, "nccl": moved.nccl, "seconds": time.monotonic() - began,
+            "version": moved.version.decode()}
 
 
 def _run(client, options, moved, error):

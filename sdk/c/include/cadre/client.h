@@ -338,8 +338,9 @@ typedef struct cadre_client_transferred {
     char version[17]; // of the weights that the receivers have now
     char *problems;   // with CADRE_CLIENT_INVALID: everything that does not match; nothing was moved. The caller frees
                       // it with free(). NULL = nothing
-    uint64_t direct;  // of the bytes: from memory to memory, or from GPU to GPU; the others used connections
-    uint64_t reserved[7];
+    // Of the bytes: from memory to memory or from GPU to GPU within a pod, and by NCCL. The others used connections.
+    uint64_t direct, nccl;
+    uint64_t reserved[6];
 } cadre_client_transferred;
 
 // Waits until all ranks of the target have taken the new weights, or all have kept the old ones and the error says why.

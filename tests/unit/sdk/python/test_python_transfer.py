@@ -48,6 +48,7 @@ class Transfers(RunCase):
             self.assertEqual(target.times(), [1] * target.world_size)
             self.assertGreater(done["bytes"], 0)
             self.assertEqual(done["direct"], done["bytes"] if direct else 0)
+            self.assertEqual(done["nccl"], 0)
             self.assertEqual(source.is_whole(), [whole] * source.world_size)
 
     def test_from_four_ranks_to_two(self):

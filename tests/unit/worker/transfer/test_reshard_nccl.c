@@ -24,9 +24,12 @@ static struct troop_scene on_gpus(void)
 
 static uint64_t sum_given(const struct troop_scene *c, const struct troop_said *said)
 {
-    uint64_t given = 0;
-    for (int i = 0; i < c->n_receivers + c->n_senders; i++)
+    uint64_t given = 0, sent = 0;
+    for (int i = 0; i < c->n_receivers + c->n_senders; i++) {
         given += said[i].given;
+        sent += said[i].sent;
+    }
+    assert_int_equal(sent, given);
     return given;
 }
 
@@ -38,7 +41,7 @@ static uint64_t run(const struct troop_scene *c, const char *control, struct tro
     troop_all_have(c, said, "new", "OK");
     for (int i = 0; i < c->n_receivers; i++) {
         assert_int_equal(said[i].direct, 0);
-        assert_true(said[i].sent > 0);
+        assert_true(said[i].nccl + said[i].sent > 0);
     }
     return sum_given(c, said);
 }
@@ -96,7 +99,7 @@ static void only_pairs_that_need_a_connection_use_nccl(void **state)
     assert_int_equal(sum_given(&c, said), 0);
     assert_int_equal(counts.inits, 4);
     for (int i = 0; i < c.n_receivers; i++)
-        assert_true(said[i].direct > 0 && said[i].sent > 0);
+        assert_true(said[i].direct > 0 && said[i].nccl > 0);
 }
 
 static void what_several_of_a_node_get_crosses_to_it_once(void **state)
@@ -105,7 +108,7 @@ static void what_several_of_a_node_get_crosses_to_it_once(void **state)
     struct troop_scene c = on_gpus();
     struct troop_said said[TROOP_MAX];
     const char *const places[] = {"Bb", "Bb", "Bb", "Aa", "Aa"};
-    uint64_t direct = 0, sent = 0;
+    uint64_t direct = 0, nccl = 0;
     c.direct = c.alike = true;
     c.places = places;
     c.piece_max = 100 * 1000;
@@ -113,10 +116,10 @@ static void what_several_of_a_node_get_crosses_to_it_once(void **state)
     troop_all_have(&c, said, "new", "OK");
     for (int i = 0; i < c.n_receivers; i++) {
         direct += said[i].direct;
-        sent += said[i].sent;
+        nccl += said[i].nccl;
     }
     assert_int_equal(sum_given(&c, said), 0);
-    assert_int_equal(sent, TROOP_BYTES);
+    assert_int_equal(nccl, TROOP_BYTES);
     assert_int_equal(direct, 2 * TROOP_BYTES); // relayed, by handles
 }
 
@@ -183,8 +186,7 @@ static void all_have_connections_if_somebody_cannot_join(void **state)
     }
 }
 
-// They are not asked again.
-static void who_could_not_join_once_does_not_try_again(void **state)
+static void who_could_not_join_is_not_asked_again_soon(void **state)
 {
     (void)state;
     struct troop_scene c = on_gpus();
@@ -192,6 +194,17 @@ static void who_could_not_join_once_does_not_try_again(void **state)
     c.again = true;
     c.nccl_limit = TROOP_LONG_MS / 100;
     assert_true(run(&c, "slow 1000000000\n", &counts) > 0);
+    assert_int_equal(counts.inits, c.n_receivers + c.n_senders);
+}
+
+static void they_are_asked_again_if_one_of_them_has_started_again(void **state)
+{
+    (void)state;
+    struct troop_scene c = on_gpus();
+    struct troop_counts counts;
+    c.again = true;
+    c.started_again = c.n_receivers;
+    assert_int_equal(run(&c, "nccl-init 1\n", &counts), 0);
     assert_int_equal(counts.inits, c.n_receivers + c.n_senders);
 }
 
@@ -309,7 +322,8 @@ int main(void)
         cmocka_unit_test(nobody_uses_nccl_where_the_center_cannot_or_versions_differ),
         cmocka_unit_test(members_with_one_gpu_have_connections),
         cmocka_unit_test(all_have_connections_if_somebody_cannot_join),
-        cmocka_unit_test(who_could_not_join_once_does_not_try_again),
+        cmocka_unit_test(who_could_not_join_is_not_asked_again_soon),
+        cmocka_unit_test(they_are_asked_again_if_one_of_them_has_started_again),
         cmocka_unit_test(an_error_of_nccl_keeps_the_old_weights),
         cmocka_unit_test(gpus_that_hang_are_waited_for_until_the_end_of_its_time),
         cmocka_unit_test(who_dies_at_any_moment_is_named_and_all_or_none_have_new_weights),

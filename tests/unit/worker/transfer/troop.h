@@ -44,6 +44,7 @@ struct troop_scene {
     bool canceled;
     bool absent;        // senders see nobody who comes until all is over
     bool again;         // it is the second transfer, and nobody meets at the center or the witness
+    int started_again;  // `again`: for the others, this member is a new process, and NCCL works then; -1 = none
     bool rest;          // of the first transfer, messages are still under way
     bool apart;         // the first sender is in another transfer than the others
     bool on_device[2];  // senders, receivers: their weights are on GPUs
@@ -64,7 +65,7 @@ struct troop_scene {
 
 struct troop_said { // by a member at its end
     char weights[8], code[16], text[TROOP_LINE];
-    uint64_t direct, sent;
+    uint64_t direct, nccl, sent;
     uint64_t given;   // bytes that this member has written into the connections of those who came to it for weights
     uint64_t written; // and to their memory
     bool died;
