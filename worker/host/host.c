@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/host.h"
 
+#include "worker/host/exit_limit.h"
 #include "worker/host/progress.h"
 #include "worker/host/rendezvous.h"
 
@@ -8,8 +9,6 @@
 #include <stdio.h>
 #include <sysexits.h>
 #include <unistd.h>
-
-enum { LOST_MS = 10 * 1000 };
 
 void host_say(const struct host *h, const char *what, const char *detail)
 {
@@ -49,19 +48,12 @@ static void on_over(void *ctx, const char *why)
     stop(ctx);
 }
 
-// Methods that run may never return, because the driver of a lost GPU may hang.
-static void on_lost_late(void *ctx)
-{
-    (void)ctx;
-    _exit(HOST_EXIT_DEVICE);
-}
-
 static void on_device_lost(void *ctx, const char *why)
 {
     struct host *h = ctx;
     h->exit_code = HOST_EXIT_DEVICE;
     host_say(h, why, ": only a new process can use the GPU, so this one ends");
-    loop_timer_arm(h->lost, LOST_MS);
+    exit_limit_begin(h->exit_code);
     stop(h);
 }
 
@@ -108,6 +100,8 @@ static void on_created(void *ctx, const struct err *err)
     if (err->code) {
         host_say(h, "", err->msg);
         h->exit_code = HOST_EXIT_CONSTRUCTOR;
+        if (rank_device_has_gpu(h->device))
+            exit_limit_begin(h->exit_code);
         method_executor_leave(h->executor);
         return;
     }
@@ -172,7 +166,6 @@ static void take_down(struct host *h)
     method_executor_free(h->executor);
     nested_client_free(h->client);
     rank_device_free(h->device);
-    loop_timer_free(h->lost);
     loop_signal_free(h->signals[0]);
     loop_signal_free(h->signals[1]);
     loop_free(h->loop);
@@ -219,7 +212,6 @@ int host_run(struct host *h)
                                                                .ask = ask_place,
                                                                .ctx = h});
     h->progress = progress_new(h->loop, tell_progress, h);
-    h->lost = loop_timer_new(h->loop, on_lost_late, h);
     h->device = rank_device_new(h->loop, h->worker.device, on_device_lost, h);
     h->seeker = h->awaits ? archive_seeker_new(h->loop, ask_archive, h) : NULL;
     h->objects = make_objects(h);

@@ -29,7 +29,6 @@ struct host {
     struct nested_client *client;
     struct objects *objects;
     struct rank_device *device;
-    struct loop_timer *lost; // the GPU is lost: the process has this time to end
     struct rendezvous *rendezvous;
     struct progress *progress;
     struct archive_seeker *seeker; // NULL = it awaits no archive

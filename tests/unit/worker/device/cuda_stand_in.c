@@ -9,6 +9,7 @@
 //   stream CODE     cuStreamQuery() reports this
 //   copy CODE       the next copy fails with this, and from then on the context of that process does
 //   hang            nothing on a stream is ever done
+//   exit-waits      the exit handlers of the driver wait while this line is there
 //   lag N           what is put on a stream begins N microseconds later
 //
 // Each import adds a line to the file `imports`. CUDA_STAND_IN_GPU is the number of the GPU of a process, which each
@@ -40,6 +41,12 @@ int stand_in_depth(void)
 
 #define OFFERED __attribute__((visibility("default")))
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+static __attribute__((destructor)) void end(void)
+{
+    while (stand_in_control("exit-waits"))
+        usleep(1000);
+}
 
 // The device and its context
 
