@@ -22,6 +22,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+enum { USE_LOOK_US = 1000 };
+
 static struct program { // one for each process
     struct host host;
     cadre_host_options options;
@@ -34,7 +36,8 @@ static struct program { // one for each process
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool begun, created, ended;
-    atomic_bool over; // values that are let go are not freed any more
+    atomic_bool over; // the host ends: nothing uses its GPU any more
+    atomic_int users; // threads of the program that use the GPU of the host, beside calls
     struct rank_watch watch;
 } program = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .watch = RANK_WATCH_INIT};
 
@@ -294,11 +297,29 @@ CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, vo
     return NULL;
 }
 
-// At the end of the program, there is nothing left to free it with.
+// False: the host ends, and frees its device. Otherwise it stays until end_use(). Without a mutex, because a child of
+// fork() may let go of values, too.
+static bool begin_use(void)
+{
+    atomic_fetch_add(&program.users, 1);
+    bool over = atomic_load(&program.over);
+    if (over)
+        atomic_fetch_sub(&program.users, 1);
+    return !over;
+}
+
+static void end_use(void)
+{
+    atomic_fetch_sub(&program.users, 1);
+}
+
+// At the end, there is nothing left to free it with.
 CADRE_EXPORT void cadre_host_let_go(void *held)
 {
-    if (!atomic_load(&program.over))
-        region_unref(held);
+    if (!begin_use())
+        return;
+    region_unref(held);
+    end_use();
 }
 
 CADRE_EXPORT void cadre_host_let_go_args(void *own)
@@ -307,22 +328,28 @@ CADRE_EXPORT void cadre_host_let_go_args(void *own)
         cow_args_let_go(own);
 }
 
+static void download(const cadre_call *call, void *to, const void *from, size_t len, void *stream, struct err *err)
+{
+    struct rank_device *d = program.host.device;
+    struct copier *copier;
+    if (rank_device_enter(d, err) < 0)
+        return;
+    if (rank_device_lend(d, true, &copier, err) == 0 && copier_join(copier, stream, err) == 0)
+        (void)copier_download(copier, to, from, len, call ? DEVICE_NO_LIMIT : COPIER_LIMIT_MS,
+                              call ? &call->canceled : NULL, err);
+    rank_device_leave(d);
+    rank_device_give(d, copier);
+}
+
 CADRE_EXPORT const char *cadre_host_download(const cadre_call *call, void *to, const void *from, size_t len,
                                              void *stream)
 {
     static _Thread_local struct err err;
-    struct rank_device *d = program.host.device;
-    struct copier *copier;
     err = ERR_INIT;
-    if (!d || atomic_load(&program.over))
+    if (!program.host.device || !begin_use())
         return "this process is not a worker, or has ended";
-    if (rank_device_enter(d, &err) < 0)
-        return err.msg;
-    if (rank_device_lend(d, true, &copier, &err) == 0 && copier_join(copier, stream, &err) == 0)
-        (void)copier_download(copier, to, from, len, call ? DEVICE_NO_LIMIT : COPIER_LIMIT_MS,
-                              call ? &call->canceled : NULL, &err);
-    rank_device_leave(d);
-    rank_device_give(d, copier);
+    download(call, to, from, len, stream, &err);
+    end_use();
     return err.code ? err.msg : NULL;
 }
 
@@ -390,6 +417,8 @@ CADRE_EXPORT int cadre_host_end(void)
 {
     struct program *p = &program;
     atomic_store(&p->over, true);
+    while (atomic_load(&p->users)) // all calls are finished, and a copy without a call ends within COPIER_LIMIT_MS
+        usleep(USE_LOOK_US);
     rank_watch_end(&p->watch);
     set(&p->ended);
     pthread_join(p->thread, NULL);
