@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/rank_device.h"
 
-#include "common/base/clock.h"
-#include "common/base/cond.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/device/device.h"
@@ -24,15 +22,9 @@ struct rank_device {
     void *ctx;
     uint32_t place;
     struct method_executor *executor; // NULL = nothing was submitted yet
-    // Frees what is in `dead`, if the rank has a GPU. The driver waits there until the GPU has done everything, so no
-    // other thread does this.
-    pthread_t sweeper;
-    pthread_mutex_t mutex; // of the following members
-    pthread_cond_t changed;
+    struct sweeper *sweeper;          // NULL = the rank has no GPU
     bool closing;
-    void **dead; // memory that must be freed
-    size_t n_dead, dead_size;
-    int64_t free_by_ms;    // when the driver has been freeing for too long; 0 = it frees nothing
+    pthread_mutex_t mutex; // of the following members
     struct device *device; // NULL = not opened yet
     struct spare {
         struct copier *copiers[SPARE_MAX];
@@ -140,66 +132,9 @@ struct device *rank_device_of(struct rank_device *d)
     return d->device;
 }
 
-// Freeing
-
-static void free_memory(struct rank_device *d, void *memory)
+struct sweeper *rank_device_sweeper(struct rank_device *d)
 {
-    struct err ignored = ERR_INIT;
-    if (rank_device_enter(d, &ignored) < 0) // the GPU is lost, and all its memory, too
-        return;
-    device_free(d->device, memory);
-    rank_device_leave(d);
-}
-
-static void *sweep(void *ctx)
-{
-    struct rank_device *d = ctx;
-    pthread_mutex_lock(&d->mutex);
-    while (!d->closing) {
-        if (!d->n_dead) {
-            pthread_cond_wait(&d->changed, &d->mutex);
-            continue;
-        }
-        void *memory = d->dead[--d->n_dead];
-        d->free_by_ms = clock_mono_ms(&clock_system) + COPIER_LIMIT_MS;
-        pthread_mutex_unlock(&d->mutex);
-        free_memory(d, memory);
-        pthread_mutex_lock(&d->mutex);
-        d->free_by_ms = 0;
-        pthread_cond_broadcast(&d->changed);
-    }
-    pthread_mutex_unlock(&d->mutex);
-    return NULL;
-}
-
-void rank_device_drop(struct rank_device *d, void *memory)
-{
-    pthread_mutex_lock(&d->mutex);
-    if (!d->closing) {
-        MEM_GROW(d->dead, d->n_dead, d->dead_size);
-        d->dead[d->n_dead++] = memory;
-        pthread_cond_broadcast(&d->changed);
-    }
-    pthread_mutex_unlock(&d->mutex);
-}
-
-// Call this with the mutex.
-static bool is_sweeping(const struct rank_device *d)
-{
-    return d->free_by_ms || (d->n_dead && !d->closing);
-}
-
-bool rank_device_reclaim(struct rank_device *d, bool *ret_any)
-{
-    int64_t until = clock_mono_ms(&clock_system) + COPIER_LIMIT_MS;
-    bool in_time = true;
-    pthread_mutex_lock(&d->mutex);
-    *ret_any = is_sweeping(d);
-    while (in_time && is_sweeping(d))
-        in_time = cond_wait_until(&d->changed, &d->mutex, d->free_by_ms ? MIN(until, d->free_by_ms) : until);
-    bool done = !is_sweeping(d);
-    pthread_mutex_unlock(&d->mutex);
-    return done;
+    return d->sweeper;
 }
 
 // Jobs beside the loop
@@ -234,19 +169,15 @@ struct rank_device *rank_device_new(struct loop *loop, int number, void (*on_los
     struct rank_device *d = xcalloc(1, sizeof *d);
     *d = (struct rank_device){.loop = loop, .number = number, .on_lost = on_lost, .ctx = ctx};
     d->place = number >= 0 ? find_place() : 0;
+    d->sweeper = number >= 0 ? sweeper_new() : NULL;
     pthread_mutex_init(&d->mutex, NULL);
-    cond_init(&d->changed);
-    if (number >= 0 && pthread_create(&d->sweeper, NULL, sweep, d) != 0)
-        abort(); // no thread: nothing can run
     return d;
 }
 
 void rank_device_close(struct rank_device *d)
 {
-    pthread_mutex_lock(&d->mutex);
     d->closing = true;
-    pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->mutex);
+    sweeper_close(d->sweeper);
 }
 
 // All copiers together get the time of one. Returns false if it is over.
@@ -278,20 +209,15 @@ static void close_device(struct rank_device *d)
 
 void rank_device_free(struct rank_device *d)
 {
-    bool any;
     if (!d)
         return;
     rank_device_close(d);
     method_executor_free(d->executor);
-    if (!rank_device_reclaim(d, &any)) {
-        fprintf(stderr, "cadre-worker: freeing memory of the GPU: it was not done within %d ms\n", COPIER_LIMIT_MS);
-        return; // the sweeper still uses it
+    if (!sweeper_free(d->sweeper)) {
+        fprintf(stderr, "cadre-worker: freeing memory of the GPU: it was not done within %d ms\n", SWEEPER_LIMIT_MS);
+        return; // the sweeper still uses the device
     }
-    if (d->number >= 0)
-        pthread_join(d->sweeper, NULL);
     close_device(d);
-    free(d->dead);
-    pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->mutex);
     free(d);
 }

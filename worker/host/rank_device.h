@@ -7,6 +7,7 @@
 #pragma once
 
 #include "worker/device/copier.h"
+#include "worker/device/sweeper.h"
 #include "worker/host/method_executor.h"
 
 struct rank_device;
@@ -28,16 +29,12 @@ uint32_t rank_device_place(const struct rank_device *d); // 0 without a GPU
 int rank_device_enter(struct rank_device *d, struct err *err);
 void rank_device_leave(struct rank_device *d);
 struct device *rank_device_of(struct rank_device *d); // call this between enter and leave
+struct sweeper *rank_device_sweeper(struct rank_device *d);
 // Call this between enter and leave. Lends a copier, which any thread may give back. `apart`: for values that are
 // complete. Such a copy does not wait for what methods do. Otherwise, another rank could wait for the copy while a
 // method here waits for that rank.
 int rank_device_lend(struct rank_device *d, bool apart, struct copier **ret, struct err *err);
 void rank_device_give(struct rank_device *d, struct copier *copier); // accepts NULL
-// Frees the memory soon, on another thread: the driver waits until the GPU has done everything, which it may never do.
-void rank_device_drop(struct rank_device *d, void *memory);
-// Waits until all dropped memory is freed, COPIER_LIMIT_MS at most. Returns false if it is not. *ret_any: whether there
-// was any.
-bool rank_device_reclaim(struct rank_device *d, bool *ret_any);
 // Do not call this between enter and leave. Copies complete values to the host. `canceled` ends the copy with its call.
 // Without it, the limit is COPIER_LIMIT_MS.
 int rank_device_download(struct rank_device *d, void *to, const void *from, size_t len, const atomic_bool *canceled,

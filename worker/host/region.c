@@ -10,13 +10,8 @@ int region_new(struct rank_device *d, size_t len, struct region **ret, struct er
     struct region *g = xcalloc(1, sizeof *g);
     g->owner = d;
     g->len = len;
-    bool any;
     atomic_init(&g->refs, 1);
-    int r = device_alloc(rank_device_of(d), len, &g->memory, err);
-    if (r == ERR_NOMEM && rank_device_reclaim(d, &any) && any) {
-        *err = ERR_INIT;
-        r = device_alloc(rank_device_of(d), len, &g->memory, err);
-    }
+    int r = sweeper_alloc(rank_device_sweeper(d), rank_device_of(d), len, &g->memory, err);
     if (r < 0)
         free(TAKE_PTR(g));
     *ret = g;
@@ -44,6 +39,6 @@ void region_unref(struct region *g)
 {
     if (!g || atomic_fetch_sub(&g->refs, 1) > 1)
         return;
-    rank_device_drop(g->owner, g->memory);
+    sweeper_drop(rank_device_sweeper(g->owner), rank_device_of(g->owner), g->memory);
     free(g);
 }

@@ -15,7 +15,7 @@ struct region {
     struct rank_device *owner;
 };
 
-// Call this inside the device. If there is no room, waits for memory that is being freed, COPIER_LIMIT_MS at most. The
+// Call this inside the device. If there is no room, waits for memory that is being freed, SWEEPER_LIMIT_MS at most. The
 // message of ERR_NOMEM says how much is free.
 int region_new(struct rank_device *d, size_t len, struct region **ret, struct err *err);
 // Call this inside the device. Lets other processes open the memory, if the device supports that.

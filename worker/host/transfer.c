@@ -293,6 +293,7 @@ static int run(struct transfer_step *s, struct reshard_config *c, struct reshard
     if (r < 0)
         return err_wrap(err, "weights on the device");
     gpu.device = rank_device_of(rank);
+    gpu.sweeper = rank_device_sweeper(rank);
     gpu.until_ms = clock_mono_ms(&clock_system) + s->limit_ms;
     c->blocks.gpu = &gpu;
     c->stream = s->list->stream;

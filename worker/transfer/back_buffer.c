@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HUGE_PAGE = 2 << 20, ALIGN_SMALL = 64 };
+enum { HUGE_PAGE = 2 << 20, ALIGN_SMALL = 64, FREE_MS = 1000 };
 
 struct back_room {
     struct block block;
@@ -152,22 +152,23 @@ static int lay_host(struct back_buffer *s, const struct blocks *b, struct err *e
     return r < 0 ? r : lay_small(s, small, err);
 }
 
-// A device that hangs may still write there.
+// A device that hangs may still write there, and frees the memory when it is done.
 static void free_on_device(struct back_buffer *s, const struct blocks *b)
 {
-    bool free = blocks_let_go(b);
-    for (size_t i = 0; free && i < s->n; i++)
-        if (s->rooms[i].block.on_device && s->rooms[i].at)
-            device_free(b->gpu->device, TAKE_PTR(s->rooms[i].at));
+    bool any;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rooms[i].block.on_device)
+            sweeper_drop(b->gpu->sweeper, b->gpu->device, TAKE_PTR(s->rooms[i].at));
+    if (b->gpu)
+        (void)sweeper_wait(b->gpu->sweeper, FREE_MS, &any);
 }
 
 int back_buffer_lay(struct back_buffer *s, const struct blocks *b, struct err *err)
 {
-    free_on_device(s, b); // rooms that could not be freed after the last transfer
     int r = is_same(s, b) ? 0 : lay_host(s, b, err);
     for (size_t i = 0; r == 0 && i < b->n; i++)
         if (b->list[i].on_device && b->list[i].len && !s->rooms[i].at)
-            r = device_alloc(b->gpu->device, b->list[i].len, (void **)&s->rooms[i].at, err);
+            r = sweeper_alloc(b->gpu->sweeper, b->gpu->device, b->list[i].len, (void **)&s->rooms[i].at, err);
     if (r < 0) {
         back_buffer_rest(s, b);
         drop(s);

@@ -27,8 +27,8 @@ void *back_buffer_at(const struct back_buffer *s, size_t i);
 // blocks of the host, it cannot fail. For blocks on the device, it fails with the errors of device.h, and the GPU is
 // lost then.
 int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_copied, struct err *err);
-// Lets the kernel take the memory of the host back until the next back_buffer_lay(). Frees the memory of the device. If
-// the device hangs, that memory stays until the next back_buffer_lay().
+// Lets the kernel take the memory of the host back until the next back_buffer_lay(). Frees the memory of the device,
+// and waits for that up to a second. If the device hangs, the memory stays until the device is done.
 void back_buffer_rest(struct back_buffer *s, const struct blocks *b);
 // Call this if another process may still write to the rooms at any time. Nothing is ever again at their addresses, and
 // the next transfer gets new rooms. Call back_buffer_rest() before it if blocks are on the device.

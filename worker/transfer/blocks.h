@@ -3,6 +3,7 @@
 #pragma once
 
 #include "worker/device/copier.h"
+#include "worker/device/sweeper.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 struct gpu_copier { // the caller is inside of the device, and has borrowed the copier
     struct device *device;
     struct copier *copier;
+    struct sweeper *sweeper;
     int64_t until_ms; // end of the time of the transfer, on the monotonic clock
 };
 
@@ -47,6 +49,6 @@ int blocks_put(const struct blocks *b, const struct pick *picks, size_t n, struc
 int blocks_settle(const struct blocks *b, struct err *err); // waits for all copies
 // The same, but it waits at least COPIER_LIMIT_MS, also if the time of the transfer is over.
 int blocks_finish(const struct blocks *b, struct err *err);
-// Call this before you free or unmap memory of the device, which would wait for ever if the device hangs. False: the
-// memory has to stay.
+// Call this before you unmap memory of the device, which would wait for ever if the device hangs. False: the memory has
+// to stay.
 bool blocks_let_go(const struct blocks *b);

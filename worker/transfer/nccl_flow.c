@@ -58,7 +58,7 @@ int nccl_flow_new(const struct nccl_link *link, const struct blocks *blocks, boo
     struct device *device = blocks->gpu->device;
     *f = (struct nccl_flow){.link = link, .blocks = blocks, .out = out, .sizes = *sizes, .most = most};
     f->pairs = xcalloc(most + 1, sizeof *f->pairs);
-    int r = device_alloc(device, ROUNDS * most * sizes->round, (void **)&f->packed, err);
+    int r = sweeper_alloc(blocks->gpu->sweeper, device, ROUNDS * most * sizes->round, (void **)&f->packed, err);
     for (size_t i = 0; i < ROUNDS; i++) {
         f->rounds[i].packed = f->packed + i * most * sizes->round;
         f->rounds[i].after = xcalloc(most + 1, sizeof *f->rounds[i].after);
@@ -75,16 +75,13 @@ void nccl_flow_free(struct nccl_flow *f)
 {
     if (!f)
         return;
-    struct device *device = f->blocks->gpu->device;
-    bool idle = blocks_let_go(f->blocks);
+    const struct gpu_copier *gpu = f->blocks->gpu;
     for (size_t i = 0; i < ROUNDS; i++) {
-        if (idle)
-            device_event_free(device, f->rounds[i].event);
+        device_event_free(gpu->device, f->rounds[i].event);
         free(f->rounds[i].unpackings);
         free(f->rounds[i].after);
     }
-    if (idle)
-        device_free(device, f->packed);
+    sweeper_drop(gpu->sweeper, gpu->device, f->packed);
     free(f->messages);
     free(f->pairs);
     free(f);

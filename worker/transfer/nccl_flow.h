@@ -23,7 +23,8 @@ struct nccl_flow;
 // `most`: how many pairs will be added. ERR_NOMEM: the GPU has no memory for packed runs.
 int nccl_flow_new(const struct nccl_link *link, const struct blocks *blocks, bool out, size_t most,
                   const struct nccl_flow_sizes *sizes, struct nccl_flow **ret, struct err *err);
-// Call this when the link is idle or dropped. If the device hangs, the memory on it stays. Accepts NULL.
+// Call this when the link is idle or dropped. If the device hangs, its memory stays until the device is done. Accepts
+// NULL.
 void nccl_flow_free(struct nccl_flow *f);
 // Adds a pair. `rank`: of the other side in the communicator. Returns its cursor, which the caller initializes before
 // the first step.

@@ -28,6 +28,7 @@ enum { NOT_READY = 600, ILLEGAL_ADDRESS = 700, PATH_SIZE = 512 };
 
 struct event {
     uint64_t recorded, reached; // numbers of the last one on a stream, and of the last one that came
+    bool destroyed;             // before it came
 };
 
 static size_t used_bytes;
@@ -311,14 +312,21 @@ OFFERED int cuEventCreate(void **ret, unsigned flags)
 
 OFFERED int cuEventDestroy_v2(void *event)
 {
-    free(event);
-    return OK;
+    struct event *e = event;
+    fake_lock();
+    e->destroyed = e->reached < e->recorded;
+    if (!e->destroyed)
+        free(e);
+    return fake_unlock(OK);
 }
 
 static bool reach(void *ctx)
 {
     const struct op *op = ctx;
-    ((struct event *)op->to)->reached = op->number;
+    struct event *e = op->to;
+    e->reached = op->number;
+    if (e->destroyed && e->reached == e->recorded)
+        free(e);
     return true;
 }
 

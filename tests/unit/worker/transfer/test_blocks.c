@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "tests/unit/support/folder.h"
+#include "tests/unit/worker/device/cuda_stand_in.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +14,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LEN ((size_t)9 << 20) // more than the pinned memory of a copier
 enum { SHORT_MS = 50, LONG_MS = 600 * 1000 };
@@ -47,6 +51,7 @@ static void begin(struct fixture *f)
     ok(device_open(&f->gpu.device, &err), &err);
     ok(device_enter(f->gpu.device, &err), &err);
     ok(copier_new(f->gpu.device, false, &f->gpu.copier, &err), &err);
+    f->gpu.sweeper = sweeper_new();
     f->block = (struct block){.len = LEN, .on_device = true};
     ok(device_alloc(f->gpu.device, LEN, &f->block.data, &err), &err);
     f->blocks = (struct blocks){&f->block, 1, &f->gpu};
@@ -60,6 +65,7 @@ static void end(struct fixture *f)
     struct err err = ERR_INIT;
     back_buffer_rest(f->back_buffer, &f->blocks);
     back_buffer_free(f->back_buffer);
+    assert_true(sweeper_free(f->gpu.sweeper));
     device_free(f->gpu.device, f->block.data);
     ok(copier_free(f->gpu.copier, LONG_MS, &err), &err);
     device_leave(f->gpu.device);
@@ -93,25 +99,67 @@ static void no_copy_waits_longer_than_the_transfer(void **state)
     end(&f);
 }
 
+static int allocated(void)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+    for (const struct dirent *e; (e = readdir(d));)
+        n += strncmp(e->d_name, "memory.", 7) == 0;
+    closedir(d);
+    return n;
+}
+
+static void is_freed(struct fixture *f)
+{
+    struct err err = ERR_INIT;
+    while (allocated() > 1)
+        usleep(1000);
+    ok(back_buffer_lay(f->back_buffer, &f->blocks, &err), &err);
+    assert_int_equal(allocated(), 2);
+}
+
 // The driver would wait for ever with freeing it.
-static void memory_that_a_gpu_may_still_write_to_stays_until_the_next_transfer(void **state)
+static void memory_that_a_gpu_may_still_write_to_is_freed_when_it_is_done(void **state)
 {
     struct fixture f;
     struct err err = ERR_INIT;
     (void)state;
     begin(&f);
-    const void *room = back_buffer_at(f.back_buffer, 0);
     folder_write(folder, "control", "hang\n");
     set_time(&f, SHORT_MS);
     is_over(blocks_download(&f.blocks, 0, 0, f.host, 1, &err), &err);
     back_buffer_rest(f.back_buffer, &f.blocks);
-    assert_ptr_equal(back_buffer_at(f.back_buffer, 0), room);
+    assert_null(back_buffer_at(f.back_buffer, 0));
+    assert_int_equal(allocated(), 2);
     folder_write(folder, "control", "");
     set_time(&f, LONG_MS);
-    ok(blocks_settle(&f.blocks, &err), &err);
-    ok(back_buffer_lay(f.back_buffer, &f.blocks, &err), &err);
+    is_freed(&f);
+    end(&f);
+}
+
+static bool kernel_is_over(void *ctx)
+{
+    return atomic_load((atomic_bool *)ctx);
+}
+
+// The transfer knows nothing of that stream.
+static void a_kernel_of_the_program_that_never_ends_does_not_hold_up_the_end(void **state)
+{
+    static atomic_bool over;
+    struct fixture f;
+    struct err err = ERR_INIT;
+    void *stream;
+    (void)state;
+    begin(&f);
+    ok(device_stream_new_apart(f.gpu.device, &stream, &err), &err);
+    stand_in_put(stream, kernel_is_over, &over);
+    set_time(&f, LONG_MS);
+    ok(blocks_download(&f.blocks, 0, 0, f.host, 1, &err), &err);
     back_buffer_rest(f.back_buffer, &f.blocks);
-    assert_null(back_buffer_at(f.back_buffer, 0));
+    assert_int_equal(allocated(), 2);
+    atomic_store(&over, true);
+    is_freed(&f);
+    device_stream_free(f.gpu.device, stream);
     end(&f);
 }
 
@@ -133,7 +181,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_copy_waits_longer_than_the_transfer),
-        cmocka_unit_test(memory_that_a_gpu_may_still_write_to_stays_until_the_next_transfer),
+        cmocka_unit_test(memory_that_a_gpu_may_still_write_to_is_freed_when_it_is_done),
+        cmocka_unit_test(a_kernel_of_the_program_that_never_ends_does_not_hold_up_the_end),
         cmocka_unit_test(new_weights_that_were_decided_for_are_taken_late),
     };
     folder_new(folder);

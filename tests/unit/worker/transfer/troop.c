@@ -242,6 +242,7 @@ static void put_on_device(struct weights *w, size_t n)
     assert_int_equal(device_open(&w->gpu.device, &err), 0);
     assert_int_equal(device_enter(w->gpu.device, &err), 0);
     assert_int_equal(copier_new(w->gpu.device, false, &w->gpu.copier, &err), 0);
+    w->gpu.sweeper = sweeper_new();
     for (size_t i = 0; i < n; i++) {
         size_t len = w->blocks[i].len;
         w->blocks[i].on_device = true;
@@ -292,7 +293,7 @@ static void free_weights(struct weights *w)
         free(w->host[i]);
     }
     (void)copier_free(w->gpu.copier, 0, &ignored);
-    if (w->gpu.device) {
+    if (w->gpu.device && sweeper_free(w->gpu.sweeper)) {
         device_leave(w->gpu.device);
         device_close(w->gpu.device);
     }
