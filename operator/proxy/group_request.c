@@ -100,14 +100,38 @@ bool group_request_is(const struct call_head *head)
     return found || group_change_kind_of(head->method, head->method_len);
 }
 
-int group_request_begin(struct session *s, const struct record *rec, const struct call_head *head,
-                        const struct record_call *parts, struct err *err)
+// Names the first option of the request that is for calls only; NULL = there is none. A kill has rules of its own.
+static const char *option_of_calls(const struct record_header *h, const struct call_head *head)
 {
-    enum group_change_kind change = group_change_kind_of(head->method, head->method_len);
+    return h->rank != RECORD_GROUP ? "rank"
+           : h->dispatch           ? "dispatch"
+           : h->execute            ? "execute"
+           : head->split           ? "split"
+           : head->collect         ? "collect"
+           : head->pad             ? "pad"
+           : head->role            ? "role"
+           : head->attempt         ? "attempt"
+                                   : NULL;
+}
+
+static int check_options(const struct record_header *h, const struct call_head *head, struct err *err)
+{
+    const char *option = call_head_method_is(head, "group.kill") ? NULL : option_of_calls(h, head);
     if (head->keep || head->pin)
         return err_set(err, ERR_INVALID,
                        "%.*s has no result that can stay on the workers: leave out \"keep\" and \"pin\"",
                        (int)head->method_len, head->method);
+    return option ? err_set(err, ERR_INVALID, "%.*s goes to no rank: leave out \"%s\"", (int)head->method_len,
+                            head->method, option)
+                  : 0;
+}
+
+int group_request_begin(struct session *s, const struct record *rec, const struct call_head *head,
+                        const struct record_call *parts, struct err *err)
+{
+    enum group_change_kind change = group_change_kind_of(head->method, head->method_len);
+    if (check_options(&rec->h, head, err) < 0)
+        return err->code;
     if (rec->h.flags & RECORD_MORE)
         return ROUTER_COLLECT;
     if (change)
