@@ -38,23 +38,23 @@ static bool keep(struct call_slot *slot, const struct call_body *body)
     if (body->blob && !shaky) {
         if (!blob_recharge(body->blob, c->quota))
             return false;
-        slot->blob = blob_ref(body->blob);
-        slot->offset = (size_t)(body->data - body->blob->data);
-        slot->len = body->len;
+        slot->result.blob = blob_ref(body->blob);
+        slot->result.offset = (size_t)(body->data - body->blob->data);
+        slot->result.len = body->len;
         return true;
     }
     struct blob *all = c->answer.gathered;
     if (!all) {
         c->answer.gathered = all = blob_copy(body->data, body->len, c->quota);
-        slot->len = all ? body->len : 0;
+        slot->result.len = all ? body->len : 0;
         return all != NULL;
     }
     if (!blob_reserve(all, body->len))
         return false;
-    slot->offset = all->len;
-    slot->len = body->len;
+    slot->result.offset = all->len;
+    slot->result.len = body->len;
     if (body->len)
-        memcpy(all->data + slot->offset, body->data, body->len);
+        memcpy(all->data + slot->result.offset, body->data, body->len);
     all->len += body->len;
     return true;
 }
@@ -66,7 +66,8 @@ int answer_keep(struct call_slot *slot, const struct call_body *body, struct err
 
 struct record_part answer_result(const struct call_slot *slot)
 {
-    return (struct record_part){slot->blob ? slot->blob : slot->call->answer.gathered, slot->offset, slot->len};
+    return (struct record_part){slot->result.blob ? slot->result.blob : slot->call->answer.gathered,
+                                slot->result.offset, slot->result.len};
 }
 
 const char *answer_bytes(const struct record_part *result)
@@ -198,14 +199,14 @@ void answer_streamed(struct call *c)
 static void tell(struct call_slot *slot, bool pause)
 {
     if (peer_pause(&slot->member->peer, pause, slot->call->id, slot->member->rank))
-        slot->paused = pause;
+        slot->result.paused = pause;
 }
 
 bool answer_flow(struct call_slot *slot, size_t waits)
 {
-    if (slot->member && call_turns(slot->call, slot->paused, waits))
-        tell(slot, !slot->paused);
-    return slot->paused;
+    if (slot->member && call_turns(slot->call, slot->result.paused, waits))
+        tell(slot, !slot->result.paused);
+    return slot->result.paused;
 }
 
 bool answer_abort(struct call *c)
@@ -214,9 +215,9 @@ bool answer_abort(struct call *c)
     (void)record_stream_drop(&c->answer.stream);
     for (uint32_t i = 0; i < c->n; i++) {
         struct call_slot *slot = &c->slots[i];
-        if (slot->paused && slot->member)
+        if (slot->result.paused && slot->member)
             tell(slot, false);
-        paused = paused || (slot->paused && slot->member);
+        paused = paused || (slot->result.paused && slot->member);
     }
     return paused;
 }
@@ -224,6 +225,6 @@ bool answer_abort(struct call *c)
 void answer_done(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++)
-        blob_unref(TAKE_PTR(c->slots[i].blob));
+        blob_unref(TAKE_PTR(c->slots[i].result.blob));
     blob_unref(TAKE_PTR(c->answer.gathered));
 }
