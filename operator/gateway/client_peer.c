@@ -156,13 +156,13 @@ static int send_welcome(struct connection *c, struct err *err)
 
 static void serve_records(struct connection *c)
 {
-    const char *group = c->target.group[0] ? c->target.group : NULL;
     struct err err = ERR_INIT;
     if (send_welcome(c, &err) < 0) {
         connection_refuse(c, &err);
         return;
     }
-    struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->outlet);
+    struct session *s =
+        session_new(&c->gateway->router, c->target.ns, c->target.group, ws_session_records(c->ws), &c->outlet);
     if (c->output)
         session_listen(s);
     serve_as(c, &records_role, s, s);
@@ -246,9 +246,8 @@ static const struct peer_role text_role = {.name = "controller",
 
 static void serve_text(struct connection *c)
 {
-    const char *group = c->target.group[0] ? c->target.group : NULL;
     struct jsonrpc *j = xcalloc(1, sizeof *j);
-    jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
+    jsonrpc_init(j, &c->gateway->router, c->target.ns, c->target.group, c->gateway->config.max_queue, &c->outlet);
     serve_as(c, &text_role, j, j->session);
 }
 
@@ -305,7 +304,7 @@ void client_open(struct connection *c)
 {
     struct err err = ERR_INIT;
     if (c->json && !c->token && !c->open) {
-        err_set(&err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+        admission_no_token(&err);
         connection_refuse(c, &err);
         return;
     }

@@ -26,11 +26,6 @@ static const struct answer *answer_to(int code)
     return &answers[i];
 }
 
-int gateway_http_status(int code)
-{
-    return answer_to(code)->status;
-}
-
 unsigned gateway_close_code(int code)
 {
     return answer_to(code)->close;
@@ -48,6 +43,13 @@ void gateway_error_body(const struct err *err, struct buf *out)
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
+}
+
+int gateway_refused(struct gateway *g, struct ws_request *r, const struct err *err)
+{
+    g->counters.refused++;
+    gateway_log_refusal(g, ws_request_path(r), ws_request_peer(r), err);
+    return err->http_status ? err->http_status : answer_to(err->code)->status;
 }
 
 void gateway_log_refusal(struct gateway *g, const char *who, const char *peer, const struct err *err)
