@@ -88,7 +88,8 @@ static void write_pod(const struct replica_reporter *l, const char *uid, struct 
 
 static uint32_t attempt_of(const struct group *g, uint32_t rank)
 {
-    return rank < g->world && g->ranks[rank].member ? g->ranks[rank].member->attempt : 0;
+    const struct member *m = group_member_at(g, rank);
+    return m ? m->attempt : 0;
 }
 
 static void write_group(const struct replica_reporter *l, const char *uid, struct json_writer *w)

@@ -134,7 +134,7 @@ void worker_archive_piece(struct gateway *g, const char *ns, const struct archiv
 {
     const struct group *group = p->group ? router_group(&g->router, p->group) : NULL;
     const struct group *bootstrap = group && str_eq(group->ns, ns) ? group->bootstrap : NULL;
-    const struct member *m = bootstrap && p->rank < bootstrap->world ? bootstrap->ranks[p->rank].member : NULL;
+    const struct member *m = bootstrap ? group_member_at(bootstrap, p->rank) : NULL;
     if (!m || m->attempt != p->attempt || !m->peer.owner)
         return; // it has gone
     struct connection *c = CONTAINER_OF(m->peer.owner, struct connection, outlet);

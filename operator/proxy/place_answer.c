@@ -30,7 +30,7 @@ static const struct member *find(const struct router *r, const struct member *m,
 {
     const struct group *own = m->group;
     const struct group *g = own && q->group ? router_group_named(r, own->ns, q->group) : own;
-    const struct member *found = g && q->rank >= 0 && q->rank < g->world ? g->ranks[q->rank].member : NULL;
+    const struct member *found = g ? group_member_at(g, q->rank) : NULL;
     return found && found->attempt == (g == own ? m->attempt : g->attempt) && found->secret ? found : NULL;
 }
 

@@ -216,6 +216,11 @@ void group_leave(struct member *m)
     ranking_stale(m->group->ranking);
 }
 
+struct member *group_member_at(const struct group *g, int64_t rank)
+{
+    return rank >= 0 && rank < g->world ? g->ranks[rank].member : NULL;
+}
+
 // A group may have far more ranks than are connected.
 const struct member *group_first(const struct group *g)
 {

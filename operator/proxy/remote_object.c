@@ -56,16 +56,11 @@ void object_discard(struct member *m, const char *body, size_t len, bool pinned)
         send_free(m, part.id, pinned);
 }
 
-static struct member *registered(const struct group *g, uint32_t rank)
-{
-    return rank < g->world ? g->ranks[rank].member : NULL;
-}
-
 void object_discard_all(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         const struct record_part kept = answer_result(&c->slots[i]);
-        struct member *m = registered(c->group, c->req.first + i);
+        struct member *m = group_member_at(c->group, c->req.first + i);
         if (!c->slots[i].member && m && kept.len)
             object_discard(m, answer_bytes(&kept), kept.len, c->req.pin);
     }
@@ -121,7 +116,7 @@ static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, str
         const struct call_slot *slot = answer_slot(c, i);
         const struct record_part kept = answer_result(slot);
         uint32_t rank = c->req.first + (uint32_t)(slot - c->slots);
-        const struct member *m = registered(c->group, rank);
+        const struct member *m = group_member_at(c->group, rank);
         parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
         if (!read_kept(answer_bytes(&kept), kept.len, &parts[i]))
             return err_set(err, ERR_INTERNAL,
@@ -156,7 +151,7 @@ void object_session_ends(struct session *s)
         int r = ref_parse(text, strlen(text), &a, &ref, &err);
         const struct group *g = r == 0 ? map_get(&s->router->by_uid, ref.uid) : NULL;
         for (uint32_t k = 0; g && k < ref.n; k++) {
-            struct member *m = registered(g, ref.parts[k].rank);
+            struct member *m = group_member_at(g, ref.parts[k].rank);
             if (m)
                 send_free(m, ref.parts[k].id, false);
         }
