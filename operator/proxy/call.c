@@ -9,15 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t size_of(uint32_t n_slots)
-{
-    return sizeof(struct call) + n_slots * sizeof(struct call_slot);
-}
-
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied)
 {
     uint32_t n = request_ranks(q);
-    size_t size = size_of(n), charged = size + n * record_item_cost + copied;
+    size_t size = sizeof(struct call) + n * sizeof(struct call_slot), charged = size + n * record_item_cost + copied;
     if (!quota_charge(s->quota, charged))
         return NULL;
     struct call *c = n == 1 ? reuse_take(&s->router->calls, size) : xmalloc(size);

@@ -47,11 +47,6 @@ static bool input_same(const struct delivery_input *a, const struct delivery_inp
 
 // References
 
-static int no_room(const struct delivery_input *in, struct err *err)
-{
-    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", in->call.method);
-}
-
 // Replaces the arguments. The head of the call stays as it is.
 static int replace_args(const struct delivery_input *in, const struct record_call *parts, const struct buf *args,
                         struct blob **ret, struct err *err)
@@ -59,7 +54,7 @@ static int replace_args(const struct delivery_input *in, const struct record_cal
     size_t head = 4 + parts->head_len;
     struct blob *b = blob_new(head + args->len, in->split.quota);
     if (!b)
-        return no_room(in, err);
+        return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", in->call.method);
     memcpy(b->data, parts->head - 4, head);
     fiber_copy(b->data + head, args->data, args->len);
     *ret = b;

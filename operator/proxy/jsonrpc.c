@@ -78,12 +78,14 @@ bool jsonrpc_idle(const struct jsonrpc *j)
 
 // Answers
 
+// `id`: NULL = a notification.
 static void envelope_begin(struct json_writer *w, const char *id)
 {
     writer_init(w, 0);
     writer_object(w, NULL);
     writer_str(w, "jsonrpc", "2.0");
-    writer_raw(w, "id", id, strlen(id));
+    if (id)
+        writer_raw(w, "id", id, strlen(id));
 }
 
 static void put_text(struct jsonrpc *j, struct parts *parts)
@@ -196,9 +198,7 @@ static void notify(struct jsonrpc *j)
     struct json_writer w;
     size_t len;
     const char *body = parts_look(&j->body, &len);
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "jsonrpc", "2.0");
+    envelope_begin(&w, NULL);
     writer_str(&w, "method", "group.output");
     writer_raw(&w, "params", body, len);
     envelope_end(j, &w);
@@ -327,8 +327,8 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
     else
         refuse(j, id, NO_METHOD,
                "there is no method %.100s; there are group.call, group.info, group.stats, group.output, group.kill, "
-               "group.cancel, "
-               "group.create, group.delete, group.restart, group.bundles, group.capacity, object.put, object.get, "
+               "group.cancel, group.create, group.delete, group.restart, group.bundles, group.capacity, object.put, "
+               "object.get, "
                "object.pin and object.free",
                method);
 }

@@ -186,10 +186,7 @@ void split_stream_free(struct split_stream *s)
 // Keeps a part of the last row, which some pieces get again.
 static void keep_last(struct split_stream *s, const struct record_part *part)
 {
-    if (s->n_last == s->size_last) {
-        s->size_last = MAX(s->size_last * 2, (size_t)4);
-        s->last = xrealloc(s->last, s->size_last, sizeof *s->last);
-    }
+    MEM_GROW(s->last, s->n_last, s->size_last);
     s->last[s->n_last++] = *part;
     blob_ref(part->blob);
 }
