@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct
@@ -22,7 +21,6 @@ try {
 struct ws_dial {
     struct loop *loop;
     struct ws_dial_config config;
-    struct ws_address list[WS_ADDRESSES_MAX];
     struct try tries[WS_ADDRESSES_MAX];
     size_t begun, open;
     struct loop_timer *next;
@@ -89,7 +87,7 @@ static int socket_new(const struct ws_address *a)
 static void begin(struct ws_dial *d, size_t i)
 {
     struct try *t = &d->tries[i];
-    const struct ws_address *a = &d->list[i];
+    const struct ws_address *a = &d->config.list[i];
     struct err err = ERR_INIT;
     *t = (struct try){.dial = d, .fd = socket_new(a)};
     d->open++;
@@ -119,7 +117,6 @@ struct ws_dial *ws_dial_new(struct loop *loop, const struct ws_dial_config *conf
     struct ws_dial *d = xcalloc(1, sizeof *d);
     d->loop = loop;
     d->config = *config;
-    memcpy(d->list, config->list, config->n * sizeof *config->list);
     d->next = loop_timer_new(loop, on_next, d);
     loop_timer_arm(d->next, 0);
     return d;

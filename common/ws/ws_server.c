@@ -65,10 +65,6 @@ static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_c
         if (c->session)
             ws_session_glued(c->session);
         return c->session ? 0 : -1;
-    case LWS_CALLBACK_RECEIVE_PONG:
-        if (c->session)
-            c->session->heard = true;
-        return 0;
     case LWS_CALLBACK_SERVER_WRITEABLE:
         return c->session ? ws_session_writable(c->session) : -1;
     case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
@@ -171,29 +167,21 @@ static void on_sweep(void *ctx)
     ws_connections_sweep_next(server);
 }
 
+#define DEFAULT(field, value) (config->field = config->field ? config->field : (value))
+
 static void set_defaults(struct ws_server_config *config)
 {
-    if (!config->max_connections)
-        config->max_connections = 16384;
-    if (!config->max_message)
-        config->max_message = (size_t)64 << 20;
-    if (!config->max_queue)
-        config->max_queue = (size_t)256 << 20;
-    if (!config->max_session)
-        config->max_session = (size_t)512 << 20;
-    if (!config->max_total)
-        config->max_total = (size_t)2 << 30;
-    if (!config->max_body)
-        config->max_body = (size_t)1 << 20;
-    if (!config->max_bodies)
-        config->max_bodies = (size_t)64 << 20;
-    if (!config->read_size)
-        config->read_size = WS_WAVE;
+    DEFAULT(max_connections, 16384);
+    DEFAULT(max_message, (size_t)64 << 20);
+    DEFAULT(max_queue, (size_t)256 << 20);
+    DEFAULT(max_session, (size_t)512 << 20);
+    DEFAULT(max_total, (size_t)2 << 30);
+    DEFAULT(max_body, (size_t)1 << 20);
+    DEFAULT(max_bodies, (size_t)64 << 20);
+    DEFAULT(read_size, WS_WAVE);
     config->read_size = MAX(config->read_size, READ_SIZE_MIN);
-    if (!config->first_line_ms)
-        config->first_line_ms = 5000;
-    if (!config->ping_ms)
-        config->ping_ms = 20000;
+    DEFAULT(first_line_ms, 5000);
+    DEFAULT(ping_ms, 20000);
 }
 
 // libwebsockets sizes its tables by this limit, and container runtimes often set it to a billion. If the limit cannot

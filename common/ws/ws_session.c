@@ -466,7 +466,6 @@ int ws_session_established(struct ws_session *s)
     server->counters.opened++;
     server->counters.sessions++;
     ws_receiver_new(s, &receiver_events);
-    listen_or_not(s);
     if (s->closing) {
         arm_deadline(s);
         wake(s);
