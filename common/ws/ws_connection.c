@@ -52,27 +52,23 @@ void ws_connections_end_stranger(struct ws_server *server)
     shutdown(oldest->fd, SHUT_RDWR);
 }
 
-// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read.
-static void hang_up(struct ws_connection *c)
-{
-    c->hung_up = true;
-    shutdown(c->fd, SHUT_RDWR);
-    lws_rx_flow_control(c->wsi, 1);
-    lws_callback_on_writable(c->wsi);
-}
-
 void ws_connection_hang_up(struct ws_connection *c)
 {
     if (!c->hung_up && list_empty(&c->ending))
         list_append(&c->server->ending, &c->ending);
 }
 
+// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read.
 struct ws_connection *ws_connections_hang_up_next(struct ws_server *server)
 {
     struct list *l = list_pop(&server->ending);
-    struct ws_connection *c = l ? CONTAINER_OF(l, struct ws_connection, ending) : NULL;
-    if (c)
-        hang_up(c);
+    if (!l)
+        return NULL;
+    struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, ending);
+    c->hung_up = true;
+    shutdown(c->fd, SHUT_RDWR);
+    lws_rx_flow_control(c->wsi, 1);
+    lws_callback_on_writable(c->wsi);
     return c;
 }
 

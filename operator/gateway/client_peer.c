@@ -131,20 +131,15 @@ static const struct peer_role records_role = {.name = "controller",
                                               .end = records_end,
                                               .idle = records_idle};
 
-static void welcome_group(const struct connection *c, struct json_writer *w)
-{
-    const struct group *g = router_group_named(&c->gateway->router, c->target.ns, c->target.group);
-    if (g)
-        hello_group(g, g->attempt, w);
-}
-
 static int send_welcome(struct connection *c, struct err *err)
 {
+    const struct group *g = router_group_named(&c->gateway->router, c->target.ns, c->target.group);
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_i64(&w, "version", 1);
-    welcome_group(c, &w);
+    if (g)
+        hello_group(g, g->attempt, &w);
     writer_i64(&w, "maxBody", (int64_t)c->gateway->config.max_body);
     writer_i64(&w, "maxCalls", c->gateway->config.max_calls);
     connection_share(c, &w);

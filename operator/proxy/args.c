@@ -22,13 +22,6 @@ struct args_rest {
     struct quota *quota;
 };
 
-static struct args_rest *rest_new(struct quota *quota)
-{
-    struct args_rest *rest = xcalloc(1, sizeof *rest);
-    rest->quota = quota_ref(quota);
-    return rest;
-}
-
 static void rest_free(struct args_rest *rest)
 {
     if (!rest)
@@ -199,8 +192,10 @@ static int take(struct call *c, const struct call_body *piece, struct err *err)
         return err->code;
     if (!shared && !c->args.rest && c->args.body->refs == 1)
         return append(c, c->args.body, piece->data, piece->len, err);
-    if (!c->args.rest)
-        c->args.rest = rest_new(c->quota);
+    if (!c->args.rest) {
+        c->args.rest = xcalloc(1, sizeof *c->args.rest);
+        c->args.rest->quota = quota_ref(c->quota);
+    }
     return shared ? refer(c, piece, err) : keep(c, piece, err);
 }
 

@@ -53,17 +53,12 @@ bool call_pays_copies(struct call *c, size_t bytes)
     return true;
 }
 
-static bool waits_in(enum call_state state)
-{
-    return state == CALL_WAITING || state == CALL_QUEUED;
-}
-
 // A call waits for its group or a slot for a bounded time, however late its client's deadline is. 0 = no deadline.
 static int64_t patience_in(const struct call *c, enum call_state state)
 {
     const struct router_config *config = &c->router->config;
     int64_t given = c->req.timeout_ms;
-    if (!waits_in(state))
+    if (state != CALL_WAITING && state != CALL_QUEUED)
         return given;
     if (given)
         return MIN(given, config->task_wait_ms);
