@@ -134,8 +134,7 @@ static const struct peer_role records_role = {.name = "controller",
 static int send_welcome(struct connection *c, struct err *err)
 {
     const struct group *g = router_group_named(&c->gateway->router, c->target.ns, c->target.group);
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_i64(&w, "version", 1);
     if (g)
@@ -144,9 +143,7 @@ static int send_welcome(struct connection *c, struct err *err)
     writer_i64(&w, "maxCalls", c->gateway->config.max_calls);
     connection_share(c, &w);
     writer_object_end(&w);
-    int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
-    writer_done(&w);
-    return r;
+    return connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
 }
 
 static void serve_records(struct connection *c)

@@ -33,8 +33,7 @@ unsigned gateway_close_code(int code)
 
 void gateway_error_body(const struct err *err, struct buf *out)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "code", err_name(err->code));
     writer_str(&w, "message", err->msg);
@@ -42,7 +41,6 @@ void gateway_error_body(const struct err *err, struct buf *out)
         writer_i64(&w, "retryAfterMs", err->retry_after_ms ? err->retry_after_ms : RETRY_AFTER_MS);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
 }
 
 int gateway_refused(struct gateway *g, struct ws_request *r, const struct err *err)

@@ -30,7 +30,7 @@ static int greet_as(struct connection *c, const struct hello *h, const struct re
 
 static int take_hello(struct connection *c, const struct record *rec, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct hello h;
     struct err why = ERR_INIT;
     if (rec->h.type != RECORD_HELLO)
@@ -38,7 +38,6 @@ static int take_hello(struct connection *c, const struct record *rec, struct err
     alarm_clear(&c->alarm, &c->gateway->alarms);
     if (hello_decode(rec->body, rec->len, &a, &h, &why) < 0 || greet_as(c, &h, rec, &why) < 0)
         connection_refuse(c, &why);
-    arena_done(&a);
     return 0;
 }
 

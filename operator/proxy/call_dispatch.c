@@ -202,10 +202,9 @@ static bool call_wait(struct call *c, const struct call_body *body, bool all, bo
 
 static void refuse_waiting(struct call *c)
 {
-    struct buf why = BUF_INIT(1024);
+    _cleanup_(buf_done) struct buf why = BUF_INIT(1024);
     request_explain_wait(&c->req, c->group, &why);
     call_refuse(c, ERR_UNAVAILABLE, "%s() was not sent: %s", c->req.method, buf_str(&why));
-    buf_done(&why);
 }
 
 // The call only waits for an earlier call of its client, whose arguments are being prepared.

@@ -62,11 +62,10 @@ static int replace_args(const struct delivery_input *in, const struct record_cal
 static int look_up(const struct delivery_input *in, const struct record_call *parts, struct delivery *ret,
                    struct err *err)
 {
-    struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
+    _cleanup_(buf_done) struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
     int r = reference_write_all(&in->split.call, parts->args, parts->args_len, &args, &ret->refs, err);
     if (r == 0 && ret->refs)
         r = replace_args(in, parts, &args, &ret->made, err);
-    buf_done(&args);
     return r;
 }
 

@@ -346,7 +346,7 @@ static int check_lengths(const struct json *root, struct err *err)
 static void take_message(struct jsonrpc *j, const struct jsonrpc_message *m)
 {
     char id[JSONRPC_ID_MAX + 1] = "";
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct json *root;
     if (jsonrpc_message_parse(m, &a, &root, &err) < 0)
@@ -362,7 +362,6 @@ static void take_message(struct jsonrpc *j, const struct jsonrpc_message *m)
         refuse(j, "null", INVALID_REQUEST, "\"id\" must be a string or a number of at most %d bytes", JSONRPC_ID_MAX);
     else
         do_request(j, id, root, &a);
-    arena_done(&a);
 }
 
 void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len)

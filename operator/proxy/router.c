@@ -342,7 +342,7 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
                           const char *last_lines)
 {
     struct group *g = map_get(&r->by_uid, uid);
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     if (!g || rank >= g->world || attempt < g->ranks[rank].exit_attempt)
         return;
     const struct process_end end = {exit_code, last_words(last_lines, &a)};
@@ -350,7 +350,6 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
     if (g->bootstrap)
         note_exit(r, g->bootstrap, attempt, rank, &end);
     kill_ended(g, rank, attempt);
-    arena_done(&a);
 }
 
 void router_gpus(struct router *r, const char *uid, uint32_t rank, const char *json)

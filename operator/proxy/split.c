@@ -262,14 +262,12 @@ static int split_pieces(const struct splitting *p, const struct batch *b, struct
 {
     int r = 0;
     for (uint32_t i = 0; i < p->s->n && r == 0; i++) {
-        struct arena a = ARENA_INIT;
-        struct scatter doc;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        _cleanup_(scatter_done) struct scatter doc;
         scatter_init(&doc);
         r = batch_slice(b, i * p->s->each, p->s->each, &a, &doc, err);
         if (r == 0)
             r = add_piece(p, i, &doc, err);
-        scatter_done(&doc);
-        arena_done(&a);
     }
     return r;
 }
@@ -278,7 +276,7 @@ static int split_rows(const struct splitting *p, struct err *err)
 {
     const struct split_input *in = p->in;
     struct split *s = p->s;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct batch b;
     int r = 0;
     if (body_list_is(p->parts->args, p->parts->args_len))
@@ -290,14 +288,10 @@ static int split_rows(const struct splitting *p, struct err *err)
         r = batch_check_parts(&b, s->n, err);
     if (r == 0)
         r = batch_pieces(b.rows, s->n, in->pad, &s->each, &s->added, err);
-    if (r < 0) {
-        err_wrap(err, "%s()", in->call.method);
-    } else {
-        s->rows = b.rows;
-        r = split_pieces(p, &b, err);
-    }
-    arena_done(&a);
-    return r;
+    if (r < 0)
+        return err_wrap(err, "%s()", in->call.method);
+    s->rows = b.rows;
+    return split_pieces(p, &b, err);
 }
 
 // Parts of a reference
@@ -306,12 +300,11 @@ static int split_rows(const struct splitting *p, struct err *err)
 static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint32_t i, uint32_t each, struct err *err)
 {
     struct split *s = p->s;
-    struct buf text = BUF_INIT(16 * REF_ARGS_MAX);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(16 * REF_ARGS_MAX);
     size_t base = s->made->len, first = s->n_parts;
     int r = reference_write(&p->in->call, ref, i * each, each, &text, err);
     if (r == 0 && (!put(s->made, text.data, text.len) || !add_part(s, s->made, base, text.len)))
         r = no_room(p, err);
-    buf_done(&text);
     piece_ends(s, i, first);
     return r;
 }
@@ -333,7 +326,7 @@ static int split_ref(const struct splitting *p, struct err *err)
     const struct split_input *in = p->in;
     struct ref_found f;
     struct ref ref;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     int r = 0;
     if (in->pad)
         r = err_set(err, ERR_INVALID, "%s(): the parts of a reference are passed on unchanged and cannot be padded",
@@ -344,7 +337,6 @@ static int split_ref(const struct splitting *p, struct err *err)
         r = wrong_parts(in, &ref, err);
     for (uint32_t i = 0; r == 0 && i < p->s->n; i++)
         r = add_ref_parts(p, &ref, i, ref.n / p->s->n, err);
-    arena_done(&a);
     return r;
 }
 
