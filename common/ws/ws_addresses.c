@@ -21,15 +21,10 @@ struct ws_addresses {
     void *ctx;
 };
 
-static bool same(const struct ws_address *a, const struct ws_address *b)
-{
-    return a->len == b->len && memcmp(&a->sa, &b->sa, a->len) == 0;
-}
-
 static struct ws_address *find(struct ws_address *list, size_t n, const struct ws_address *address)
 {
     for (size_t i = 0; i < n; i++)
-        if (same(&list[i], address))
+        if (list[i].len == address->len && memcmp(&list[i].sa, &address->sa, address->len) == 0)
             return &list[i];
     return NULL;
 }

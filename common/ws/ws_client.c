@@ -475,9 +475,9 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     ws_outbox_init(&c->out, c->config.max_queue);
     c->out.held = true; // RFC 6455, 4.1: not before the 101
     frame_reader_init(&c->frames, false, c->config.max_message);
-    const struct ws_link_config link = {.address = config->address,
+    const struct ws_link_config link = {.address = c->config.address,
                                         .tls = config->tls,
-                                        .server_name = config->server_name,
+                                        .server_name = c->config.server_name,
                                         .addresses = config->addresses,
                                         .up = on_up,
                                         .ready = on_ready,

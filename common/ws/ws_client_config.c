@@ -25,6 +25,7 @@ struct ws_client_config ws_client_config_copy(const struct ws_client_config *con
     c.address = xstrdup(config->address);
     c.path = xstrdup(config->path ? config->path : "/");
     c.subprotocols = config->subprotocols ? xstrdup(config->subprotocols) : NULL;
+    c.server_name = config->server_name ? xstrdup(config->server_name) : NULL;
     c.headers = handshake_headers_copy(config->headers, config->n_headers);
     return c;
 }
@@ -48,5 +49,6 @@ void ws_client_config_done(struct ws_client_config *config)
     free((char *)config->address);
     free((char *)config->path);
     free((char *)config->subprotocols);
+    free((char *)config->server_name);
     handshake_headers_free(config->headers, config->n_headers);
 }

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define SWEEPS 20u      // parts of a round over all connections, at most
-#define SWEEP_MIN 64u   // connections in a part, unless there are fewer
-#define ENDS_A_TURN 16u // of connections
+#define SWEEPS 20u    // parts of a round over all connections, at most
+#define SWEEP_MIN 64u // connections in a part, unless there are fewer
 
 // A round over all connections has parts, so that thousands of pings do not go out at once. Few connections
 // need one part, and idle ones no timer: a server with nothing to do sleeps.
@@ -53,28 +52,24 @@ void ws_connections_end_stranger(struct ws_server *server)
     shutdown(oldest->fd, SHUT_RDWR);
 }
 
-// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read.
-static void hang_up(struct ws_connection *c)
-{
-    c->hung_up = true;
-    shutdown(c->fd, SHUT_RDWR);
-    lws_rx_flow_control(c->wsi, 1);
-    lws_callback_on_writable(c->wsi);
-}
-
 void ws_connection_hang_up(struct ws_connection *c)
 {
     if (!c->hung_up && list_empty(&c->ending))
         list_append(&c->server->ending, &c->ending);
 }
 
-// Hangs up before the loop waits. libwebsockets ends these connections in the next turn, for which the loop does not
-// wait.
-void ws_connections_begin(struct ws_server *server)
+// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read.
+struct ws_connection *ws_connections_hang_up_next(struct ws_server *server)
 {
-    struct list *l;
-    for (unsigned i = 0; i < ENDS_A_TURN && (l = list_pop(&server->ending)); i++)
-        hang_up(CONTAINER_OF(l, struct ws_connection, ending));
+    struct list *l = list_pop(&server->ending);
+    if (!l)
+        return NULL;
+    struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, ending);
+    c->hung_up = true;
+    shutdown(c->fd, SHUT_RDWR);
+    lws_rx_flow_control(c->wsi, 1);
+    lws_callback_on_writable(c->wsi);
+    return c;
 }
 
 struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws_stage stage)

@@ -8,11 +8,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-struct
-try {
+struct attempt {
     struct ws_dial *dial;
     int fd; // -1: this attempt is over
     struct loop_poll *poll;
@@ -22,14 +20,13 @@ try {
 struct ws_dial {
     struct loop *loop;
     struct ws_dial_config config;
-    struct ws_address list[WS_ADDRESSES_MAX];
-    struct try tries[WS_ADDRESSES_MAX];
+    struct attempt attempts[WS_ADDRESSES_MAX];
     size_t begun, open;
     struct loop_timer *next;
     int error; // error of the last attempt that failed
 };
 
-static void end(struct try *t)
+static void end(struct attempt *t)
 {
     loop_poll_free(TAKE_PTR(t->poll));
     loop_timer_free(TAKE_PTR(t->limit));
@@ -37,7 +34,7 @@ static void end(struct try *t)
 }
 
 // The next attempt begins at once. If there is none, the last attempt to end reports the error.
-static void failed(struct try *t, int error)
+static void failed(struct attempt *t, int error)
 {
     struct ws_dial *d = t->dial;
     d->error = error;
@@ -54,7 +51,7 @@ static void on_limit(void *ctx)
 
 static void on_events(void *ctx, int events)
 {
-    struct try *t = ctx;
+    struct attempt *t = ctx;
     struct ws_dial *d = t->dial;
     int error = 0, fd = t->fd;
     socklen_t len = sizeof error;
@@ -67,9 +64,9 @@ static void on_events(void *ctx, int events)
     loop_poll_free(TAKE_PTR(t->poll));
     t->fd = -1;
     for (size_t i = 0; i < d->begun; i++)
-        end(&d->tries[i]);
+        end(&d->attempts[i]);
     loop_timer_disarm(d->next);
-    d->config.connected(d->config.ctx, fd, (size_t)(t - d->tries));
+    d->config.connected(d->config.ctx, fd, (size_t)(t - d->attempts));
 }
 
 static int socket_new(const struct ws_address *a)
@@ -88,10 +85,10 @@ static int socket_new(const struct ws_address *a)
 
 static void begin(struct ws_dial *d, size_t i)
 {
-    struct try *t = &d->tries[i];
-    const struct ws_address *a = &d->list[i];
+    struct attempt *t = &d->attempts[i];
+    const struct ws_address *a = &d->config.list[i];
     struct err err = ERR_INIT;
-    *t = (struct try){.dial = d, .fd = socket_new(a)};
+    *t = (struct attempt){.dial = d, .fd = socket_new(a)};
     d->open++;
     if (t->fd < 0 || (connect(t->fd, (const struct sockaddr *)&a->sa, a->len) < 0 && errno != EINPROGRESS) ||
         !(t->poll = loop_poll_new(d->loop, t->fd, on_events, t))) {
@@ -119,7 +116,6 @@ struct ws_dial *ws_dial_new(struct loop *loop, const struct ws_dial_config *conf
     struct ws_dial *d = xcalloc(1, sizeof *d);
     d->loop = loop;
     d->config = *config;
-    memcpy(d->list, config->list, config->n * sizeof *config->list);
     d->next = loop_timer_new(loop, on_next, d);
     loop_timer_arm(d->next, 0);
     return d;
@@ -130,7 +126,7 @@ void ws_dial_free(struct ws_dial *d)
     if (!d)
         return;
     for (size_t i = 0; i < d->begun; i++)
-        end(&d->tries[i]);
+        end(&d->attempts[i]);
     loop_timer_free(d->next);
     free(d);
 }

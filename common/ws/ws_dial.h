@@ -18,7 +18,7 @@ enum {
 struct ws_dial;
 
 struct ws_dial_config {
-    const struct ws_address *list; // copied
+    const struct ws_address *list; // borrowed
     size_t n;                      // 1 to WS_ADDRESSES_MAX
     // One of the two is called once, from the loop. The callee owns the descriptor.
     void (*connected)(void *ctx, int fd, size_t which);

@@ -22,8 +22,7 @@ enum phase { PHASE_LOOKUP, PHASE_CONNECT, PHASE_TLS, PHASE_UP, PHASE_FAILED };
 
 struct ws_link {
     struct loop *loop;
-    struct ws_link_config config; // its strings are owned
-    char *host_header;
+    struct ws_link_config config;
     enum phase phase;
     struct ws_addresses *own; // if the owner has none
     bool looks;               // the name is being looked up
@@ -43,9 +42,14 @@ struct ws_link {
 
 static void on_events(void *ctx, int events);
 
+static bool is_unix(const struct ws_link *l)
+{
+    return str_starts(l->config.address, "unix:");
+}
+
 const char *ws_link_host(const struct ws_link *l)
 {
-    return l->host_header;
+    return is_unix(l) ? "localhost" : l->config.address;
 }
 
 const char *ws_link_phase(const struct ws_link *l)
@@ -121,7 +125,7 @@ static void on_connected(void *ctx, int fd, size_t which);
 
 static void cannot_connect(struct ws_link *l, int error)
 {
-    bool nobody = str_starts(l->config.address, "unix:") && (error == ENOENT || error == ECONNREFUSED);
+    bool nobody = is_unix(l) && (error == ENOENT || error == ECONNREFUSED);
     err_set(&l->err, ERR_UNAVAILABLE, "cannot connect to %s: %s%s", l->config.address, strerror(error),
             nobody ? ": nothing listens there, it has not begun or has ended" : "");
 }
@@ -306,7 +310,7 @@ static int set_unix(struct ws_link *l, const char *path, struct err *err)
     memcpy(&l->list[0].sa, &sa, sizeof sa);
     l->list[0].len = sizeof sa;
     l->n_list = 1;
-    l->host_header = xstrdup("localhost");
+    loop_timer_arm(l->later, 0);
     return 0;
 }
 
@@ -314,7 +318,6 @@ static int set_host_port(struct ws_link *l, struct err *err)
 {
     if (!l->config.addresses && !(l->own = ws_addresses_new(l->loop, l->config.address, err)))
         return err->code;
-    l->host_header = xstrdup(l->config.address);
     l->looks = true;
     ws_addresses_find(addresses_of(l), on_found, l);
     return 0;
@@ -334,20 +337,14 @@ struct ws_link *ws_link_new(struct loop *loop, const struct ws_link_config *conf
 {
     struct ws_link *l = xcalloc(1, sizeof *l);
     *l = (struct ws_link){.loop = loop, .config = *config, .fd = -1};
-    l->config.address = xstrdup(config->address);
-    l->config.server_name = config->server_name ? xstrdup(config->server_name) : NULL;
     if (config->tls)
         ws_tls_ref(config->tls);
     l->later = loop_timer_new(loop, run_later, l);
-    bool is_unix = str_starts(config->address, "unix:");
-    int r = is_unix ? set_unix(l, config->address + 5, err) : set_host_port(l, err);
-    if (r < 0) {
-        ws_link_free(l);
-        return NULL;
-    }
-    if (is_unix)
-        loop_timer_arm(l->later, 0);
-    return l;
+    int r = is_unix(l) ? set_unix(l, config->address + 5, err) : set_host_port(l, err);
+    if (r == 0)
+        return l;
+    ws_link_free(l);
+    return NULL;
 }
 
 void ws_link_free(struct ws_link *l)
@@ -361,8 +358,5 @@ void ws_link_free(struct ws_link *l)
     drop_socket(l);
     loop_timer_free(l->later);
     ws_tls_unref(l->config.tls);
-    free((char *)l->config.address);
-    free((char *)l->config.server_name);
-    free(l->host_header);
     free(l);
 }

@@ -27,7 +27,7 @@ struct ws_link_config {
     void *ctx;
 };
 
-// NULL if the address is not valid. Calls back from the loop only.
+// NULL if the address is not valid. Calls back from the loop only. Strings are borrowed, for as long as the link lives.
 struct ws_link *ws_link_new(struct loop *loop, const struct ws_link_config *config, struct err *err);
 // Accepts NULL; may be called in a callback; no callback comes after it. The next link tries the other addresses first.
 void ws_link_free(struct ws_link *l);

@@ -77,9 +77,10 @@ struct waiting_socket {
     int64_t until_ms;
 };
 
-static unsigned waiting_max(const struct ws_server *server)
+// A part of all connections, but no more than `most`.
+static unsigned part_of(const struct ws_server *server, unsigned most)
 {
-    return MIN(MAX(server->config.max_connections / SHARE, 1u), (unsigned)WAITING_MAX);
+    return MIN(MAX(server->config.max_connections / SHARE, 1u), most);
 }
 
 static int64_t now(const struct ws_preread *p)
@@ -181,7 +182,7 @@ static unsigned bucket_of(int fd)
 bool ws_preread_take(struct ws_listener *l, int fd)
 {
     struct ws_preread *p = l->server->preread;
-    unsigned max = waiting_max(l->server), bucket = bucket_of(fd);
+    unsigned max = part_of(l->server, WAITING_MAX), bucket = bucket_of(fd);
     if (p->n_of[bucket] >= MAX(max / SHARE, 1u))
         drop(p, CONTAINER_OF(p->of[bucket].next, struct waiting_socket, same));
     else if (p->n >= max)
@@ -205,8 +206,7 @@ bool ws_preread_take(struct ws_listener *l, int fd)
 // A stranger that sends its request slowly, or never ends its TLS handshake, makes room for a new one.
 static void make_room(struct ws_server *server)
 {
-    unsigned max = MIN(MAX(server->config.max_connections / SHARE, 1u), (unsigned)STRANGERS_MAX);
-    if (server->n_strangers >= max)
+    if (server->n_strangers >= part_of(server, STRANGERS_MAX))
         ws_connections_end_stranger(server);
 }
 

@@ -42,9 +42,12 @@ static int parse_url(struct ws_replicas *r, const char *url, bool *ret_tls, stru
     const char *host = *ret_tls ? url + 6 : str_starts(url, "ws://") ? url + 5 : NULL;
     const char *colon = host ? strrchr(host, ':') : NULL;
     int64_t port;
-    if (!colon || colon == host || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535)
-        return err_set(err, ERR_INVALID, "\"%s\" is not the address of an operator: it must be wss://HOST:PORT", url);
-    bool bracketed = host[0] == '[' && colon[-1] == ']';
+    bool bracketed = colon && host[0] == '[' && colon[-1] == ']';
+    if (!colon || colon == host || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535 ||
+        (!bracketed && memchr(host, ':', (size_t)(colon - host))))
+        return err_set(err, ERR_INVALID,
+                       "\"%s\" is not the address of an operator: it must be wss://HOST:PORT, or wss://[IPv6]:PORT",
+                       url);
     r->host = bracketed ? strndup(host + 1, (size_t)(colon - host) - 2) : strndup(host, (size_t)(colon - host));
     r->port = xstrdup(colon + 1);
     return 0;

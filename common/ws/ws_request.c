@@ -108,7 +108,7 @@ static const char *token_value(struct ws_request *r, enum lws_token_indexes toke
     return lws_hdr_copy(wsi, value, len + 32, token) < 0 ? NULL : value;
 }
 
-// libwebsockets keeps the headers that it knows apart from all others.
+// libwebsockets keeps the headers that it knows apart from all others. These are the ones that are asked for.
 static enum lws_token_indexes known_token(const char *name)
 {
     static const struct {
@@ -120,10 +120,6 @@ static enum lws_token_indexes known_token(const char *name)
         {"origin", WSI_TOKEN_ORIGIN},
         {"content-type", WSI_TOKEN_HTTP_CONTENT_TYPE},
         {"content-length", WSI_TOKEN_HTTP_CONTENT_LENGTH},
-        {"accept", WSI_TOKEN_HTTP_ACCEPT},
-        {"user-agent", WSI_TOKEN_HTTP_USER_AGENT},
-        {"cookie", WSI_TOKEN_HTTP_COOKIE},
-        {"x-forwarded-for", WSI_TOKEN_X_FORWARDED_FOR},
         {"transfer-encoding", WSI_TOKEN_HTTP_TRANSFER_ENCODING},
         {"expect", WSI_TOKEN_HTTP_EXPECT},
         {"sec-websocket-protocol", WSI_TOKEN_PROTOCOL},
@@ -438,40 +434,30 @@ int ws_request_complete(struct ws_connection *c)
 
 static const char *status_text(int status)
 {
-    switch (status) {
-    case 200:
-        return "OK";
-    case 400:
-        return "Bad Request";
-    case 401:
-        return "Unauthorized";
-    case 403:
-        return "Forbidden";
-    case 404:
-        return "Not Found";
-    case 405:
-        return "Method Not Allowed";
-    case 408:
-        return "Request Timeout";
-    case 411:
-        return "Length Required";
-    case 413:
-        return "Content Too Large";
-    case 415:
-        return "Unsupported Media Type";
-    case 426:
-        return "Upgrade Required";
-    case 429:
-        return "Too Many Requests";
-    case 431:
-        return "Request Header Fields Too Large";
-    case 503:
-        return "Service Unavailable";
-    case 504:
-        return "Gateway Timeout";
-    default:
-        return status < 400 ? "Done" : "Failed";
-    }
+    static const struct {
+        int status;
+        const char *text;
+    } texts[] = {
+        {200, "OK"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {411, "Length Required"},
+        {413, "Content Too Large"},
+        {415, "Unsupported Media Type"},
+        {426, "Upgrade Required"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (texts[i].status == status)
+            return texts[i].text;
+    return status < 400 ? "Done" : "Failed";
 }
 
 static const char no_room[] = "the call ran, but there is no memory for the answer\n";

@@ -22,6 +22,7 @@
 #define OTHER_FILES 1024u   // descriptors for everything but connections
 #define WOKEN_MAX 32u       // when it has all headers of a request, it reports them piece by piece
 #define AGAIN_MS 50
+#define ENDS_A_TURN 16u // of connections
 
 static char last_error[200]; // of libwebsockets, which logs an error instead of returning it
 
@@ -64,12 +65,8 @@ static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_c
         if (c->session)
             ws_session_glued(c->session);
         return c->session ? 0 : -1;
-    case LWS_CALLBACK_RECEIVE_PONG:
-        if (c->session)
-            c->session->heard = true;
-        return 0;
     case LWS_CALLBACK_SERVER_WRITEABLE:
-        return c->session ? ws_session_writable(c->session) : 0;
+        return c->session ? ws_session_writable(c->session) : -1;
     case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
         return c->session ? ws_session_peer_closes(c->session, in, len) : 0;
     case LWS_CALLBACK_CLOSED:
@@ -116,6 +113,15 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     return connection_event(wsi, c, reason, in, len);
 }
 
+// The owner of a session need not wait until libwebsockets has closed its connection.
+static void end_sessions(struct ws_server *server)
+{
+    struct ws_connection *c;
+    for (unsigned i = 0; i < ENDS_A_TURN && (c = ws_connections_hang_up_next(server)); i++)
+        if (c->session)
+            ws_session_end(c->session);
+}
+
 // A safeguard: the libuv binding of libwebsockets may go to sleep over data that it has read already. If libwebsockets
 // cannot use this data, such as bytes after a body, it is woken only a few times a second, because the loop must rest.
 static void before_waiting(void *ctx)
@@ -123,7 +129,7 @@ static void before_waiting(void *ctx)
     struct ws_server *server = ctx;
     ws_readers_begin(server);
     ws_preread_begin(server);
-    ws_connections_begin(server);
+    end_sessions(server);
     if (lws_service_adjust_timeout(server->context, 1, 0))
         return;
     if (server->woken++ < WOKEN_MAX)
@@ -161,29 +167,21 @@ static void on_sweep(void *ctx)
     ws_connections_sweep_next(server);
 }
 
+#define DEFAULT(field, value) (config->field = config->field ? config->field : (value))
+
 static void set_defaults(struct ws_server_config *config)
 {
-    if (!config->max_connections)
-        config->max_connections = 16384;
-    if (!config->max_message)
-        config->max_message = (size_t)64 << 20;
-    if (!config->max_queue)
-        config->max_queue = (size_t)256 << 20;
-    if (!config->max_session)
-        config->max_session = (size_t)512 << 20;
-    if (!config->max_total)
-        config->max_total = (size_t)2 << 30;
-    if (!config->max_body)
-        config->max_body = (size_t)1 << 20;
-    if (!config->max_bodies)
-        config->max_bodies = (size_t)64 << 20;
-    if (!config->read_size)
-        config->read_size = WS_WAVE;
+    DEFAULT(max_connections, 16384);
+    DEFAULT(max_message, (size_t)64 << 20);
+    DEFAULT(max_queue, (size_t)256 << 20);
+    DEFAULT(max_session, (size_t)512 << 20);
+    DEFAULT(max_total, (size_t)2 << 30);
+    DEFAULT(max_body, (size_t)1 << 20);
+    DEFAULT(max_bodies, (size_t)64 << 20);
+    DEFAULT(read_size, WS_WAVE);
     config->read_size = MAX(config->read_size, READ_SIZE_MIN);
-    if (!config->first_line_ms)
-        config->first_line_ms = 5000;
-    if (!config->ping_ms)
-        config->ping_ms = 20000;
+    DEFAULT(first_line_ms, 5000);
+    DEFAULT(ping_ms, 20000);
 }
 
 // libwebsockets sizes its tables by this limit, and container runtimes often set it to a billion. If the limit cannot

@@ -382,7 +382,7 @@ int ws_session_writable(struct ws_session *s)
     bool any;
     s->asked = false;
     if (s->cut)
-        return s->connection->hung_up ? -1 : 0;
+        return 0;
     if (s->answer_due)
         return answer_close(s);
     if (s->answered) { // everything was sent
@@ -466,7 +466,6 @@ int ws_session_established(struct ws_session *s)
     server->counters.opened++;
     server->counters.sessions++;
     ws_receiver_new(s, &receiver_events);
-    listen_or_not(s);
     if (s->closing) {
         arm_deadline(s);
         wake(s);
@@ -515,10 +514,16 @@ static void cut_silent(struct ws_session *s, const char *why)
     hang_up(s);
 }
 
+// Includes what libwebsockets holds because the socket did not take it.
+static bool has_unsent(const struct ws_session *s)
+{
+    return ws_queue_bytes(&s->queue) || lws_partial_buffered(s->connection->wsi);
+}
+
 // A client whose data is not read cannot be heard. But the server sees whether it takes waiting data.
 static void sweep_paused(struct ws_session *s)
 {
-    bool stuck = ws_queue_bytes(&s->queue) && !s->moved;
+    bool stuck = has_unsent(s) && !s->moved;
     if (stuck && s->stuck)
         cut_silent(s, "it has stopped reading");
     s->stuck = stuck;
@@ -536,8 +541,7 @@ bool ws_session_idle(const struct ws_session *s)
     const struct ws_server_config *config = &s->connection->server->config;
     if (!s->open || s->closing)
         return true;
-    return !s->paused && !ws_queue_bytes(&s->queue) && !lws_partial_buffered(s->connection->wsi) &&
-           !(config->waits && config->waits(config->ctx, s));
+    return !s->paused && !has_unsent(s) && !(config->waits && config->waits(config->ctx, s));
 }
 
 void ws_session_sweep(struct ws_session *s)

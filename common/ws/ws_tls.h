@@ -19,7 +19,7 @@ struct ws_tls_stream;
 struct ws_tls_stream *ws_tls_stream_new(struct ws_tls *tls, int fd, const char *server_name, struct err *err);
 void ws_tls_stream_free(struct ws_tls_stream *s); // accepts NULL; says goodbye to the peer if the socket takes it
 
-// 1 = done, 0 = wait for the event that ws_tls_stream_wants() returns, negative = failed.
+// 1 = done, 0 = call it again when the socket is ready (ws_tls_stream_wants_write()), negative = failed.
 int ws_tls_stream_handshake(struct ws_tls_stream *s, struct err *err);
 // Bytes, 0 = nothing now, negative: ERR_GONE if the peer ended the stream, ERR_IO.
 int64_t ws_tls_stream_read(struct ws_tls_stream *s, void *data, size_t len, struct err *err);

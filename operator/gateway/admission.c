@@ -2,6 +2,7 @@
 #include "operator/gateway/admission.h"
 
 #include "common/base/str.h"
+#include "operator/gateway/browser.h"
 #include "operator/gateway/gateway_state.h"
 
 #include <stdlib.h>
@@ -88,6 +89,20 @@ int64_t admission_left_ms(const struct admission *a)
 bool admission_is_open(const struct gateway *g, const struct ws_request *r)
 {
     return g->config.authority->open && ws_request_is_unix(r);
+}
+
+int admission_check(const struct gateway *g, struct ws_request *r, struct err *err)
+{
+    bool plain = g->config.authority->open && !ws_request_is_unix(r);
+    int code = browser_check(plain, ws_request_header(r, "host"), ws_request_header(r, "origin"), err);
+    if (code == 0 && g->stopping)
+        code = err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
+    return code;
+}
+
+int admission_no_token(struct err *err)
+{
+    return err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
 }
 
 const char *admission_token(const struct gateway *g, struct ws_request *r)

@@ -32,6 +32,10 @@ void admission_ask(struct admission *a, struct gateway *g, const char *token, co
 void admission_done(struct admission *a); // cancels an open question, and frees its strings
 // Returns the milliseconds until the admission ends, at least 0; -1 = it does not end.
 int64_t admission_left_ms(const struct admission *a);
+// Checks what holds for every request, also for an upgrade. ERR_FORBIDDEN: a web site sent it (browser.h).
+// ERR_UNAVAILABLE: the gateway stops.
+int admission_check(const struct gateway *g, struct ws_request *r, struct err *err);
+int admission_no_token(struct err *err); // sets ERR_UNAUTHORIZED
 // Returns the token of the header "Authorization: Bearer ..."; NULL = there is none, or none is needed.
 const char *admission_token(const struct gateway *g, struct ws_request *r);
 bool admission_is_open(const struct gateway *g, const struct ws_request *r); // the peer needs no token

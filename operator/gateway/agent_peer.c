@@ -56,12 +56,11 @@ static void on_expired(struct alarm *alarm)
 // Takes a piece that a worker of the namespace has asked for.
 static int archive_record(struct gateway *g, const struct archivist *from, const struct record *rec, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct archive_piece p;
     int r = archive_piece_read(rec->body, rec->len, &a, &p, err);
     if (r == 0)
         worker_archive_piece(g, from->ns, &p);
-    arena_done(&a);
     return r;
 }
 
@@ -106,7 +105,7 @@ void agent_close_replaced(struct gateway *g)
 int agent_upgrade(struct connection *c, struct err *err)
 {
     const struct authority *authority = c->gateway->config.authority;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct pod_claims claims = {0};
     snprintf(c->name, sizeof c->name, "a worker");
     if (str_empty(c->token))
@@ -116,7 +115,6 @@ int agent_upgrade(struct connection *c, struct err *err)
     int r = authority->pod(authority->ctx, c->token, &a, &claims, err);
     if (r == 0)
         snprintf(c->name, sizeof c->name, "the agent of pod %s/%s", claims.ns, claims.pod);
-    arena_done(&a);
     return r;
 }
 
@@ -143,7 +141,7 @@ static int send_welcome(struct connection *c, int64_t heartbeat_ms, struct arena
 int agent_greet(struct connection *c, const struct record *rec, struct err *err)
 {
     struct gateway *g = c->gateway;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct agent_identity id = {0};
     struct agent_link *l = xcalloc(1, sizeof *l);
     int64_t expires_ms = 0;
@@ -160,7 +158,6 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     }
     if (r == 0)
         connection_owner(c, id.ns);
-    arena_done(&a);
     if (r < 0) {
         free(l);
         return r;

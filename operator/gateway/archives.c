@@ -39,16 +39,13 @@ static int take(struct archivist *a, const struct json *list, struct arena *aren
 int archivist_learn(struct archivist *a, const char *body, size_t len, struct err *err)
 {
     static const char *const prune[] = {"groups", "gpus", NULL};
-    struct arena arena = ARENA_INIT;
+    _cleanup_(arena_done) struct arena arena = ARENA_INIT;
     struct json *root = NULL;
     if (len <= strlen("{}")) // most heartbeats are empty
         return 0;
     int r = json_parse(body, len, prune, &arena, &root, err);
     const struct json *list = r == 0 ? json_get(root, "archives") : NULL;
-    if (list)
-        r = take(a, list, &arena, err);
-    arena_done(&arena);
-    return r;
+    return list ? take(a, list, &arena, err) : r;
 }
 
 static bool has(const struct archivist *a, const char *ns, const char *sha256)
@@ -78,12 +75,11 @@ static const struct archivist *choose(const struct gateway *g, const char *ns, c
 bool archives_ask(struct gateway *g, const char *ns, const struct archive_piece *p)
 {
     const struct archivist *a = choose(g, ns, p);
-    struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
     struct err ignored = ERR_INIT; // an agent whose queue is full is about to end
     if (!a)
         return false;
     archive_piece_write(p, &body);
     (void)connection_send(a->connection, RECORD_ARCHIVE, buf_str(&body), body.len, &ignored);
-    buf_done(&body);
     return true;
 }

@@ -131,38 +131,30 @@ static const struct peer_role records_role = {.name = "controller",
                                               .end = records_end,
                                               .idle = records_idle};
 
-static void welcome_group(const struct connection *c, struct json_writer *w)
-{
-    const struct group *g = router_group_named(&c->gateway->router, c->target.ns, c->target.group);
-    if (g)
-        hello_group(g, g->attempt, w);
-}
-
 static int send_welcome(struct connection *c, struct err *err)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    const struct group *g = router_group_named(&c->gateway->router, c->target.ns, c->target.group);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_i64(&w, "version", 1);
-    welcome_group(c, &w);
+    if (g)
+        hello_group(g, g->attempt, &w);
     writer_i64(&w, "maxBody", (int64_t)c->gateway->config.max_body);
     writer_i64(&w, "maxCalls", c->gateway->config.max_calls);
     connection_share(c, &w);
     writer_object_end(&w);
-    int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
-    writer_done(&w);
-    return r;
+    return connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
 }
 
 static void serve_records(struct connection *c)
 {
-    const char *group = c->target.group[0] ? c->target.group : NULL;
     struct err err = ERR_INIT;
     if (send_welcome(c, &err) < 0) {
         connection_refuse(c, &err);
         return;
     }
-    struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->owner);
+    struct session *s =
+        session_new(&c->gateway->router, c->target.ns, c->target.group, ws_session_records(c->ws), &c->owner);
     if (c->output)
         session_listen(s);
     serve_as(c, &records_role, s, s);
@@ -246,9 +238,8 @@ static const struct peer_role text_role = {.name = "controller",
 
 static void serve_text(struct connection *c)
 {
-    const char *group = c->target.group[0] ? c->target.group : NULL;
     struct jsonrpc *j = xcalloc(1, sizeof *j);
-    jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->owner);
+    jsonrpc_init(j, &c->gateway->router, c->target.ns, c->target.group, c->gateway->config.max_queue, &c->owner);
     serve_as(c, &text_role, j, j->session);
 }
 
@@ -305,7 +296,7 @@ void client_open(struct connection *c)
 {
     struct err err = ERR_INIT;
     if (c->json && !c->token && !c->open) {
-        err_set(&err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+        admission_no_token(&err);
         connection_refuse(c, &err);
         return;
     }

@@ -165,7 +165,7 @@ static void log_end(struct connection *c, const struct err *err)
 
 void connection_close(struct connection *c, unsigned code, const struct err *err)
 {
-    struct buf body = BUF_INIT(8192);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(8192);
     struct err ignored = ERR_INIT;
     if (c->state == CONNECTION_ENDED)
         return;
@@ -175,7 +175,6 @@ void connection_close(struct connection *c, unsigned code, const struct err *err
         gateway_error_body(err, &body);
         connection_send(c, RECORD_ERROR, buf_str(&body), body.len, &ignored);
     }
-    buf_done(&body);
     detach(c);
     ws_session_close(c->ws, code, err->msg);
 }

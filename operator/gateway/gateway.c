@@ -66,8 +66,7 @@ static void tell_listening(struct gateway *g)
 static void on_turn(void *ctx)
 {
     struct gateway *g = ctx;
-    struct list now;
-    list_init(&now);
+    struct list now = LIST_INIT(now);
     for (struct list *l; (l = list_pop(&g->behind));)
         list_append(&now, l);
     for (struct list *l; (l = list_pop(&now));)

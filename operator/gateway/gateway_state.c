@@ -26,11 +26,6 @@ static const struct answer *answer_to(int code)
     return &answers[i];
 }
 
-int gateway_http_status(int code)
-{
-    return answer_to(code)->status;
-}
-
 unsigned gateway_close_code(int code)
 {
     return answer_to(code)->close;
@@ -38,8 +33,7 @@ unsigned gateway_close_code(int code)
 
 void gateway_error_body(const struct err *err, struct buf *out)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "code", err_name(err->code));
     writer_str(&w, "message", err->msg);
@@ -47,7 +41,13 @@ void gateway_error_body(const struct err *err, struct buf *out)
         writer_i64(&w, "retryAfterMs", err->retry_after_ms ? err->retry_after_ms : RETRY_AFTER_MS);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
+}
+
+int gateway_refused(struct gateway *g, struct ws_request *r, const struct err *err)
+{
+    g->counters.refused++;
+    gateway_log_refusal(g, ws_request_path(r), ws_request_peer(r), err);
+    return err->http_status ? err->http_status : answer_to(err->code)->status;
 }
 
 void gateway_log_refusal(struct gateway *g, const char *who, const char *peer, const struct err *err)

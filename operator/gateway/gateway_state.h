@@ -46,8 +46,9 @@ struct peer_owner {
     const void *lifetime;              // identifies the session (struct provision); NULL = it is a single request
 };
 
-int gateway_http_status(int code);     // for an err_code
 unsigned gateway_close_code(int code); // for an err_code
+// Counts and logs a request that is refused. Returns the status of the answer.
+int gateway_refused(struct gateway *g, struct ws_request *r, const struct err *err);
 // Logs a peer that was refused or closed. Writes only a few lines per second.
 void gateway_log_refusal(struct gateway *g, const char *who, const char *peer, const struct err *err);
 void gateway_error_body(const struct err *err, struct buf *out); // writes the body of an ERROR record

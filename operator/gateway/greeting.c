@@ -4,7 +4,6 @@
 #include "common/base/str.h"
 #include "common/wire/handshake.h"
 #include "operator/gateway/agent_peer.h"
-#include "operator/gateway/browser.h"
 #include "operator/gateway/client_peer.h"
 #include "operator/gateway/replica.h"
 #include "operator/gateway/worker_peer.h"
@@ -31,7 +30,7 @@ static int greet_as(struct connection *c, const struct hello *h, const struct re
 
 static int take_hello(struct connection *c, const struct record *rec, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct hello h;
     struct err why = ERR_INIT;
     if (rec->h.type != RECORD_HELLO)
@@ -39,7 +38,6 @@ static int take_hello(struct connection *c, const struct record *rec, struct err
     alarm_clear(&c->alarm, &c->gateway->alarms);
     if (hello_decode(rec->body, rec->len, &a, &h, &why) < 0 || greet_as(c, &h, rec, &why) < 0)
         connection_refuse(c, &why);
-    arena_done(&a);
     return 0;
 }
 
@@ -48,11 +46,8 @@ static int check_upgrade(const struct gateway *g, const struct target *t, const 
 {
     bool records = handshake_offers(ws_request_header(r, "sec-websocket-protocol"), RECORD_SUBPROTOCOL);
     bool open = admission_is_open(g, r);
-    if (browser_check(g->config.authority->open && !open, ws_request_header(r, "host"), ws_request_header(r, "origin"),
-                      err) < 0)
+    if (admission_check(g, r, err) < 0)
         return err->code;
-    if (g->stopping)
-        return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
     if (t->kind == TARGET_CA)
         return err_set(err, ERR_NOT_FOUND, "this path is for GET");
     if (t->kind == TARGET_CONNECT && !records) {
@@ -62,8 +57,23 @@ static int check_upgrade(const struct gateway *g, const struct target *t, const 
     if (t->kind == TARGET_CONNECT && g->config.authority->open && !open)
         return err_set(err, ERR_FORBIDDEN, "the processes of a local run connect to its Unix socket, not to this port");
     if (t->kind == TARGET_CALLS && !token && !open && !records)
-        return err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+        return admission_no_token(err);
     return 0;
+}
+
+static int connect_peer(struct gateway *g, struct ws_session *ws, const struct target *t, const char *token,
+                        struct ws_request *r, struct err *err)
+{
+    struct connection *c = connection_new(g, ws, t, HELLO_MAX, take_hello);
+    c->token = token ? xstrdup(token) : NULL;
+    c->open = admission_is_open(g, r);
+    snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
+    int code = t->kind == TARGET_CONNECT ? agent_upgrade(c, err) : client_upgrade(c, err);
+    if (code == 0)
+        ws_session_set_user(ws, c);
+    else
+        connection_free(c);
+    return code;
 }
 
 int greeting_upgrade(void *gateway, struct ws_session *ws, struct ws_request *r, struct err *err)
@@ -74,23 +84,10 @@ int greeting_upgrade(void *gateway, struct ws_session *ws, struct ws_request *r,
     int code = target_parse(ws_request_path(r), &target, err);
     if (code == 0)
         code = check_upgrade(g, &target, token, r, err);
+    if (code == 0)
+        code = connect_peer(g, ws, &target, token, r, err);
     if (code < 0)
-        goto refused;
-    struct connection *c = connection_new(g, ws, &target, HELLO_MAX, take_hello);
-    c->token = token ? xstrdup(token) : NULL;
-    c->open = admission_is_open(g, r);
-    snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
-    code = target.kind == TARGET_CONNECT ? agent_upgrade(c, err) : client_upgrade(c, err);
-    if (code == 0) {
-        ws_session_set_user(ws, c);
-        return 0;
-    }
-    connection_free(c);
-refused:
-    if (!err->http_status)
-        err->http_status = gateway_http_status(code);
-    g->counters.refused++;
-    gateway_log_refusal(g, ws_request_path(r), ws_request_peer(r), err);
+        err->http_status = gateway_refused(g, r, err);
     return code;
 }
 

@@ -56,13 +56,17 @@ static void respond_text(struct ws_request *r, int status, const char *text, con
 
 static void refuse(struct gateway *g, struct ws_request *r, const struct err *err)
 {
-    int status = err->http_status ? err->http_status : gateway_http_status(err->code);
-    g->counters.refused++;
-    gateway_log_refusal(g, ws_request_path(r), ws_request_peer(r), err);
+    int status = gateway_refused(g, r, err);
     respond_text(r, status, err->msg,
                  status == 401                    ? "WWW-Authenticate: Bearer\r\n"
                  : status == 429 || status == 503 ? "Retry-After: 1\r\n"
                                                   : NULL);
+}
+
+static void refuse_and_free(struct post *p, const struct err *err)
+{
+    refuse(p->gateway, p->request, err);
+    post_free(p);
 }
 
 // The client has gone, so nobody wants the answer.
@@ -112,14 +116,7 @@ static void on_changed(struct peer_owner *o, struct peer *peer)
     }
     struct err err = ERR_INIT;
     err_set(&err, ERR_UNAVAILABLE, "%s", peer->close_reason);
-    refuse(p->gateway, p->request, &err);
-    post_free(p);
-}
-
-static void refuse_and_free(struct post *p, const struct err *err)
-{
-    refuse(p->gateway, p->request, err);
-    post_free(p);
+    refuse_and_free(p, &err);
 }
 
 static void call(struct post *p)
@@ -129,8 +126,7 @@ static void call(struct post *p)
     const char *body = ws_request_body(p->request, &len);
     leave(p); // its session counts instead
     p->called = true;
-    jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
-                 g->config.max_queue, &p->owner);
+    jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group, g->config.max_queue, &p->owner);
     p->jsonrpc.session->code = p->admission.code;
     memcpy(p->jsonrpc.trace, p->trace, sizeof p->trace);
     tenant_spend(p->tenant, 1 + len / TENANT_UNIT_BYTES);
@@ -152,8 +148,7 @@ static void call_in_turn(struct post *p)
 // Requests of one namespace keep their order.
 void posts_go_on(struct gateway *g)
 {
-    struct list now;
-    list_init(&now);
+    struct list now = LIST_INIT(now);
     for (struct list *l; (l = list_pop(&g->behind_posts));)
         list_append(&now, l);
     for (struct list *l; (l = list_pop(&now));) {
@@ -199,20 +194,16 @@ static void on_admission(struct admission *a)
 static int check(const struct gateway *g, const struct target *t, struct ws_request *r, const char *token,
                  struct err *err)
 {
-    bool open = admission_is_open(g, r);
-    if (browser_check(g->config.authority->open && !open, ws_request_header(r, "host"), ws_request_header(r, "origin"),
-                      err) < 0)
+    if (admission_check(g, r, err) < 0)
         return err->code;
-    if (g->stopping)
-        return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; ask another one");
     if (t->kind != TARGET_CALLS)
         return err_set(err, ERR_NOT_FOUND, "this path is for websockets of agents and workers");
     if (!str_eq(ws_request_method(r), "POST")) {
         err->http_status = 426;
         return err_set(err, ERR_INVALID, "POST a JSON-RPC request, or upgrade to a websocket");
     }
-    if (!token && !open)
-        return err_set(err, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer ...");
+    if (!token && !admission_is_open(g, r))
+        return admission_no_token(err);
     return browser_check_type(ws_request_header(r, "content-type"), err);
 }
 
@@ -291,10 +282,8 @@ void posts_stop(struct gateway *g, bool all)
     err_set(&err, ERR_UNAVAILABLE, "this operator is stopping; if the call had begun it may have run");
     LIST_FOREACH(l, &g->posts) {
         struct post *p = CONTAINER_OF(l, struct post, link);
-        if (p->called && !all)
-            continue;
-        refuse(g, p->request, &err);
-        post_free(p);
+        if (all || !p->called)
+            refuse_and_free(p, &err);
     }
 }
 

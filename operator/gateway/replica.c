@@ -49,31 +49,27 @@ static const struct peer_role role = {.name = "replica", .record = replica_recor
 static int check_proof(const struct connection *c, const struct hello *h, struct err *err)
 {
     const struct authority *authority = c->gateway->config.authority;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     if (!c->gateway->config.reports || !authority->replica_proof)
         return err_set(err, ERR_FORBIDDEN, "other replicas cannot connect here");
     if (str_empty(h->replica) || str_empty(h->instance) || str_empty(h->proof))
         return err_set(err, ERR_INVALID, "HELLO: a replica says \"replica\", \"instance\" and \"proof\"");
     const char *wanted = authority->replica_proof(authority->ctx, h->replica, h->instance, &a);
-    int r = 0;
     if (!wanted)
-        r = err_set(err, ERR_UNAVAILABLE, "the keys of this install have not been read yet: try again");
+        return err_set(err, ERR_UNAVAILABLE, "the keys of this install have not been read yet: try again");
     // The length is no secret. The position where two texts differ is one.
-    else if (strlen(h->proof) != strlen(wanted) || CRYPTO_memcmp(h->proof, wanted, strlen(wanted)) != 0)
-        r = err_set(err, ERR_UNAUTHORIZED, "HELLO: this replica has another install key than this operator");
-    arena_done(&a);
-    return r;
+    if (strlen(h->proof) != strlen(wanted) || CRYPTO_memcmp(h->proof, wanted, strlen(wanted)) != 0)
+        return err_set(err, ERR_UNAUTHORIZED, "HELLO: this replica has another install key than this operator");
+    return 0;
 }
 
 static int send_welcome(struct connection *c, struct err *err)
 {
     const struct gateway_config *config = &c->gateway->config;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     const char *welcome = json_print(&a, "{'version':1,'replica':%s,'instance':%s,'heartbeatMs':%" PRId64 "}",
                                      config->replica, config->instance, (int64_t)REPLICA_BEAT_MS);
-    int r = connection_send(c, RECORD_WELCOME, welcome, strlen(welcome), err);
-    arena_done(&a);
-    return r;
+    return connection_send(c, RECORD_WELCOME, welcome, strlen(welcome), err);
 }
 
 int replica_greet(struct connection *c, const struct hello *h, struct err *err)

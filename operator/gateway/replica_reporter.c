@@ -88,7 +88,8 @@ static void write_pod(const struct replica_reporter *l, const char *uid, struct 
 
 static uint32_t attempt_of(const struct group *g, uint32_t rank)
 {
-    return rank < g->world && g->ranks[rank].member ? g->ranks[rank].member->attempt : 0;
+    const struct member *m = group_member_at(g, rank);
+    return m ? m->attempt : 0;
 }
 
 static void write_group(const struct replica_reporter *l, const char *uid, struct json_writer *w)
@@ -165,14 +166,12 @@ static void tell_later(struct replica_reporter *l)
 // Sends one record to each replica. The next one follows in the next round, if the other side reads them.
 static void tell(struct replica_link *k)
 {
-    struct json_writer w;
     if (!k->up || k->self || (!k->whole && !news_any(&k->news)))
         return;
     if (ws_client_queued(k->client) < WS_LOW_MARK) {
-        writer_init(&w, 0);
+        _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
         write_news(k, &w);
         send(k, RECORD_REPORT, w.buf.data, w.buf.len);
-        writer_done(&w);
     }
     if (news_any(&k->news))
         tell_later(k->reporter);
@@ -208,14 +207,13 @@ static void add_group(void *ctx, const struct group *g)
 static void on_welcome(struct replica_link *k, const struct record *rec)
 {
     struct replica_reporter *l = k->reporter;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     struct err err = ERR_INIT;
     k->up = k->whole = true;
     k->backoff_ms = RETRY_FIRST_MS;
     if (json_parse(rec->body, rec->len, NULL, &a, &root, &err) == 0)
         k->self = json_str_is(json_get(root, "instance"), l->instance);
-    arena_done(&a);
     if (k->self)
         return;
     loop_timer_arm(k->beat_timer, REPLICA_BEAT_MS);
@@ -254,12 +252,11 @@ static void on_open(void *ctx, const char *subprotocol)
 {
     struct replica_link *k = ctx;
     const struct replica_reporter *l = k->reporter;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     (void)subprotocol;
     const char *hello = json_print(&a, "{'role':'replica','version':1,'replica':%s,'instance':%s,'proof':%s}", l->name,
                                    l->instance, l->proof);
     send(k, RECORD_HELLO, hello, strlen(hello));
-    arena_done(&a);
 }
 
 static void on_close(void *ctx, unsigned code, const char *reason, const struct err *err)
@@ -374,26 +371,23 @@ void replica_reporter_look(struct replica_reporter *l)
         ws_replicas_look_soon(l->replicas);
 }
 
-static void note(struct replica_reporter *l, const char *pod_uid, const char *group_uid)
+static void note(struct replica_reporter *l, const char *uid, bool pod)
 {
     for (size_t i = 0; l && i < ws_replicas_count(l->replicas); i++) {
         struct replica_link *k = ws_replicas_at(l->replicas, i);
         if (!k->up || k->self)
             continue;
-        if (pod_uid)
-            map_set(&k->news.pods, pod_uid, k);
-        else
-            map_set(&k->news.groups, group_uid, k);
+        map_set(pod ? &k->news.pods : &k->news.groups, uid, k);
         tell_later(l);
     }
 }
 
 void replica_reporter_agent(struct replica_reporter *l, const char *pod_uid)
 {
-    note(l, pod_uid, NULL);
+    note(l, pod_uid, true);
 }
 
 void replica_reporter_group(struct replica_reporter *l, const char *group_uid)
 {
-    note(l, NULL, group_uid);
+    note(l, group_uid, false);
 }

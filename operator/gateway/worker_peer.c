@@ -99,12 +99,11 @@ void worker_forget_all(struct gateway *g)
 static void send_piece(struct connection *c, const struct archive_piece *p)
 {
     struct archive_piece own = *p;
-    struct buf body = BUF_INIT(ARCHIVE_PIECE_MAX + 2 * ARCHIVE_HEAD_MAX);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(ARCHIVE_PIECE_MAX + 2 * ARCHIVE_HEAD_MAX);
     struct err ignored = ERR_INIT; // if the queue is full, the worker asks again
     own.group = NULL;
     archive_piece_write(&own, &body);
     (void)connection_send(c, RECORD_ARCHIVE, buf_str(&body), body.len, &ignored);
-    buf_done(&body);
 }
 
 // The worker asks for a piece. It asks for one at a time.
@@ -112,7 +111,7 @@ static int archive_record(struct connection *c, struct worker *w, const struct r
 {
     const struct member *m = w->member;
     const int64_t now = clock_mono_ms(loop_clock(c->gateway->loop));
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct archive_piece p;
     int r = archive_piece_read(rec->body, rec->len, &a, &p, err);
     if (r == 0 && (!m->awaits || !str_eq(m->awaits, p.sha256)))
@@ -126,7 +125,6 @@ static int archive_record(struct connection *c, struct worker *w, const struct r
         if (p.missing)
             send_piece(c, &p);
     }
-    arena_done(&a);
     return r;
 }
 
@@ -134,7 +132,7 @@ void worker_archive_piece(struct gateway *g, const char *ns, const struct archiv
 {
     const struct group *group = p->group ? router_group(&g->router, p->group) : NULL;
     const struct group *bootstrap = group && str_eq(group->ns, ns) ? group->bootstrap : NULL;
-    const struct member *m = bootstrap && p->rank < bootstrap->world ? bootstrap->ranks[p->rank].member : NULL;
+    const struct member *m = bootstrap ? group_member_at(bootstrap, p->rank) : NULL;
     if (!m || m->attempt != p->attempt || !m->peer.owner)
         return; // it has gone
     struct connection *c = CONTAINER_OF(m->peer.owner, struct connection, owner);
@@ -211,20 +209,19 @@ static const struct peer_role role = {.name = "worker",
 
 // Admission
 
-static const char *welcome(struct connection *c, const struct ticket *t, struct arena *a)
+static const char *welcome(struct connection *c, const struct ticket *t, const char *secret, struct arena *a)
 {
     const struct gateway *g = c->gateway;
     const struct authority *authority = g->config.authority;
     const struct group *group = router_group(&g->router, t->group_uid);
     struct ticket next = *t;
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT;
     next.serial++;
-    writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_i64(&w, "version", 1);
     if (group)
         hello_group(group, t->attempt, &w);
-    writer_str_set(&w, "peerSecret", authority->peer_secret(authority->ctx, t, a));
+    writer_str_set(&w, "peerSecret", secret);
     if (authority->ticket)
         writer_str_set(&w, "ticket", authority->ticket_text(authority->ctx, &next, a));
     writer_i64(&w, "maxBody", (int64_t)g->config.max_body);
@@ -264,22 +261,22 @@ static int check_ticket(const struct gateway *g, const struct hello *h, struct t
 int worker_greet(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
 {
     struct gateway *g = c->gateway;
-    struct arena a = ARENA_INIT;
+    const struct authority *authority = g->config.authority;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct worker *w = xcalloc(1, sizeof *w);
     int r = check_ticket(g, h, &w->ticket, err);
     if (r == 0) {
+        const char *secret = authority->peer_secret(authority->ctx, &w->ticket, &a);
         struct member_identity id = {.group_uid = w->ticket.group_uid,
                                      .attempt = w->ticket.attempt,
                                      .rank = w->ticket.rank,
                                      .address = c->address,
-                                     .secret =
-                                         g->config.authority->peer_secret(g->config.authority->ctx, &w->ticket, &a),
-                                     .welcome = welcome(c, &w->ticket, &a)};
+                                     .secret = secret,
+                                     .welcome = welcome(c, &w->ticket, secret, &a)};
         if (g->config.place)
             g->config.place(g->config.ctx, id.group_uid, id.rank, &a, &id.pod, &id.node);
         r = router_join(&g->router, &id, rec->body, rec->len, ws_session_records(c->ws), &c->owner, &w->member, err);
     }
-    arena_done(&a);
     if (r < 0) {
         free(w);
         return r;

@@ -38,23 +38,23 @@ static bool keep(struct call_slot *slot, const struct call_body *body)
     if (body->blob && !shaky) {
         if (!blob_recharge(body->blob, c->quota))
             return false;
-        slot->blob = blob_ref(body->blob);
-        slot->offset = (size_t)(body->data - body->blob->data);
-        slot->len = body->len;
+        slot->result.blob = blob_ref(body->blob);
+        slot->result.offset = (size_t)(body->data - body->blob->data);
+        slot->result.len = body->len;
         return true;
     }
     struct blob *all = c->answer.gathered;
     if (!all) {
         c->answer.gathered = all = blob_copy(body->data, body->len, c->quota);
-        slot->len = all ? body->len : 0;
+        slot->result.len = all ? body->len : 0;
         return all != NULL;
     }
     if (!blob_reserve(all, body->len))
         return false;
-    slot->offset = all->len;
-    slot->len = body->len;
+    slot->result.offset = all->len;
+    slot->result.len = body->len;
     if (body->len)
-        memcpy(all->data + slot->offset, body->data, body->len);
+        memcpy(all->data + slot->result.offset, body->data, body->len);
     all->len += body->len;
     return true;
 }
@@ -66,7 +66,8 @@ int answer_keep(struct call_slot *slot, const struct call_body *body, struct err
 
 struct record_part answer_result(const struct call_slot *slot)
 {
-    return (struct record_part){slot->blob ? slot->blob : slot->call->answer.gathered, slot->offset, slot->len};
+    return (struct record_part){slot->result.blob ? slot->result.blob : slot->call->answer.gathered,
+                                slot->result.offset, slot->result.len};
 }
 
 const char *answer_bytes(const struct record_part *result)
@@ -84,15 +85,23 @@ static void lend(struct call *c)
 
 static void take_back(struct call *c)
 {
-    if (c->session->peer.out) {
-        c->charged = c->session->peer.out->queue.credit;
-        c->session->peer.out->queue.credit = 0;
-    }
+    if (!c->session->peer.out)
+        return;
+    c->charged = c->session->peer.out->queue.credit;
+    c->session->peer.out->queue.credit = 0;
+}
+
+static void send(struct call *c, uint32_t rank, const struct record_part *parts, size_t n)
+{
+    const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
+    lend(c);
+    session_send(c->session, &h, parts, n);
+    take_back(c);
+    c->router->n_results++;
 }
 
 int answer_send(struct call *c, const struct record_part *parts, size_t n, struct err *err)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
     const struct record_writer *out = c->session->peer.out;
     size_t len = 0;
     for (size_t i = 0; i < n; i++)
@@ -101,10 +110,7 @@ int answer_send(struct call *c, const struct record_part *parts, size_t n, struc
     if (cost > RECORD_BODY_MAX && out && cost > out->queue.max_bytes / 2) // other calls have no part in it
         return answer_no_room(c, err);
     c->stat.bytes_out += len;
-    lend(c);
-    session_send(c->session, &h, parts, n);
-    take_back(c);
-    c->router->n_results++;
+    send(c, RECORD_GROUP, parts, n);
     return 0;
 }
 
@@ -122,7 +128,6 @@ int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *
 
 int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
     if (body->blob && !blob_recharge(body->blob, c->quota))
         return answer_no_room(c, err);
     c->stat.bytes_out = body->len;
@@ -130,11 +135,8 @@ int answer_send_single(struct call *c, uint32_t rank, const struct call_body *bo
         answer_send_copy(c, rank, body->len ? body->data : "null", body->len ? body->len : 4);
         return 0;
     }
-    struct record_part part = body_part(body, body->blob);
-    lend(c);
-    session_send(c->session, &h, &part, 1);
-    take_back(c);
-    c->router->n_results++;
+    const struct record_part part = body_part(body, body->blob);
+    send(c, rank, &part, 1);
     return 0;
 }
 
@@ -162,8 +164,10 @@ int answer_part(struct call *c, uint32_t rank, const struct record_part *part, b
     return record_stream_begin(&c->answer.stream, &p->out->queue, &h, part, 1, err);
 }
 
-static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
+int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
 {
+    if (!piece->len)
+        return 0;
     struct blob *kept = body_keep_piece(piece, c->quota);
     if (!kept)
         return err_set(err, ERR_LIMIT, "%s() of %s ran, but the rest of its result exceeds the memory of this client",
@@ -171,14 +175,6 @@ static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bo
     const struct record_part part = body_part(piece, kept);
     int r = answer_part(c, rank, &part, first, err);
     blob_unref(kept);
-    return r;
-}
-
-int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, bool last, struct err *err)
-{
-    int r = piece->len ? pass(c, rank, piece, first, err) : 0;
-    if (r == 0 && last)
-        record_stream_end(&c->answer.stream);
     return r;
 }
 
@@ -198,14 +194,14 @@ void answer_streamed(struct call *c)
 static void tell(struct call_slot *slot, bool pause)
 {
     if (peer_pause(&slot->member->peer, pause, slot->call->id, slot->member->rank))
-        slot->paused = pause;
+        slot->result.paused = pause;
 }
 
 bool answer_flow(struct call_slot *slot, size_t waits)
 {
-    if (slot->member && call_turns(slot->call, slot->paused, waits))
-        tell(slot, !slot->paused);
-    return slot->paused;
+    if (slot->member && call_turns(slot->call, slot->result.paused, waits))
+        tell(slot, !slot->result.paused);
+    return slot->result.paused;
 }
 
 bool answer_abort(struct call *c)
@@ -214,9 +210,9 @@ bool answer_abort(struct call *c)
     (void)record_stream_drop(&c->answer.stream);
     for (uint32_t i = 0; i < c->n; i++) {
         struct call_slot *slot = &c->slots[i];
-        if (slot->paused && slot->member)
+        if (slot->result.paused && slot->member)
             tell(slot, false);
-        paused = paused || (slot->paused && slot->member);
+        paused = paused || (slot->result.paused && slot->member);
     }
     return paused;
 }
@@ -224,6 +220,6 @@ bool answer_abort(struct call *c)
 void answer_done(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++)
-        blob_unref(TAKE_PTR(c->slots[i].blob));
+        blob_unref(TAKE_PTR(c->slots[i].result.blob));
     blob_unref(TAKE_PTR(c->answer.gathered));
 }

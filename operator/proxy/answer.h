@@ -35,7 +35,7 @@ int answer_send_single(struct call *c, uint32_t rank, const struct call_body *bo
 // An answer in pieces
 
 // Sends the next piece of one rank's result. ERR_LIMIT, and errors of the client's queue.
-int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, bool last, struct err *err);
+int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err);
 // Sends the next part of an answer. Nothing happens if the client has gone. Errors of the client's queue.
 int answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err);
 size_t answer_waits(const struct call *c); // bytes of the answer that wait for the client

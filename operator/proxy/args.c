@@ -22,13 +22,6 @@ struct args_rest {
     struct quota *quota;
 };
 
-static struct args_rest *rest_new(struct quota *quota)
-{
-    struct args_rest *rest = xcalloc(1, sizeof *rest);
-    rest->quota = quota_ref(quota);
-    return rest;
-}
-
 static void rest_free(struct args_rest *rest)
 {
     if (!rest)
@@ -121,27 +114,21 @@ static size_t held_bytes(const struct call *c)
     return c->args.body->len + (c->args.rest ? c->args.rest->own + c->args.rest->charged : 0);
 }
 
-static void too_long(const struct call *c, struct err *err)
-{
-    size_t most = c->router->config.max_whole;
-    if (c->args.paused)
-        err_set(err, ERR_LIMIT,
-                "%s() of %s cannot be sent yet, and the client ignored HOLD: at most %zu bytes may wait here; stop at "
-                "HOLD, or call when the group is ready",
-                c->req.method, c->group->key, most);
-    else
-        err_set(err, ERR_LIMIT,
-                "%s(): the arguments are longer than %zu bytes, and the proxy needs all of them at once, for example "
-                "JSON that it must split; send a batch whose tensors are sorted widest first",
-                c->req.method, most);
-}
-
 static int check_length(const struct call *c, size_t more, struct err *err)
 {
     size_t most = c->router->config.max_whole, have = c->args.body->len + (c->args.rest ? c->args.rest->own : 0);
-    if (most && more > most - MIN(have, most))
-        too_long(c, err);
-    return err->code;
+    if (!most || more <= most - MIN(have, most))
+        return 0;
+    if (c->args.paused)
+        return err_set(err, ERR_LIMIT,
+                       "%s() of %s cannot be sent yet, and the client ignored HOLD: at most %zu bytes may wait here; "
+                       "stop at HOLD, or call when the group is ready",
+                       c->req.method, c->group->key, most);
+    return err_set(
+        err, ERR_LIMIT,
+        "%s(): the arguments are longer than %zu bytes, and the proxy needs all of them at once, for example "
+        "JSON that it must split; send a batch whose tensors are sorted widest first",
+        c->req.method, most);
 }
 
 static int no_room(const struct call *c, struct err *err)
@@ -164,10 +151,7 @@ static int append(const struct call *c, struct blob *b, const char *data, size_t
 
 static struct record_part *add_part(struct args_rest *rest, const struct record_part *part)
 {
-    if (rest->n == rest->size) {
-        rest->size = MAX(rest->size * 2, (size_t)4);
-        rest->parts = xrealloc(rest->parts, rest->size, sizeof *rest->parts);
-    }
+    MEM_GROW(rest->parts, rest->n, rest->size);
     rest->parts[rest->n] = *part;
     return &rest->parts[rest->n++];
 }
@@ -208,8 +192,10 @@ static int take(struct call *c, const struct call_body *piece, struct err *err)
         return err->code;
     if (!shared && !c->args.rest && c->args.body->refs == 1)
         return append(c, c->args.body, piece->data, piece->len, err);
-    if (!c->args.rest)
-        c->args.rest = rest_new(c->quota);
+    if (!c->args.rest) {
+        c->args.rest = xcalloc(1, sizeof *c->args.rest);
+        c->args.rest->quota = quota_ref(c->quota);
+    }
     return shared ? refer(c, piece, err) : keep(c, piece, err);
 }
 

@@ -9,15 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t size_of(uint32_t n_slots)
-{
-    return sizeof(struct call) + n_slots * sizeof(struct call_slot);
-}
-
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied)
 {
     uint32_t n = request_ranks(q);
-    size_t size = size_of(n), charged = size + n * record_item_cost + copied;
+    size_t size = sizeof(struct call) + n * sizeof(struct call_slot), charged = size + n * record_item_cost + copied;
     if (!quota_charge(s->quota, charged))
         return NULL;
     struct call *c = n == 1 ? reuse_take(&s->router->calls, size) : xmalloc(size);
@@ -58,17 +53,12 @@ bool call_pays_copies(struct call *c, size_t bytes)
     return true;
 }
 
-static bool waits_in(enum call_state state)
-{
-    return state == CALL_WAITING || state == CALL_QUEUED;
-}
-
 // A call waits for its group or a slot for a bounded time, however late its client's deadline is. 0 = no deadline.
 static int64_t patience_in(const struct call *c, enum call_state state)
 {
     const struct router_config *config = &c->router->config;
     int64_t given = c->req.timeout_ms;
-    if (!waits_in(state))
+    if (state != CALL_WAITING && state != CALL_QUEUED)
         return given;
     if (given)
         return MIN(given, config->task_wait_ms);
@@ -156,9 +146,9 @@ int call_slot_begin(struct call *c, struct member *m, const struct record_header
     struct call_slot *slot = &c->slots[c->n];
     struct record_queue *queue = &m->peer.out->queue;
     *slot = (struct call_slot){.call = c, .member = m};
-    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->stream, queue, h, parts, n, err)
-            : copied                   ? record_stream_copy(&slot->stream, queue, h, copied->data, copied->len, err)
-                                       : record_stream_push(&slot->stream, queue, h, parts, n, err);
+    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->sending, queue, h, parts, n, err)
+            : copied                   ? record_stream_copy(&slot->sending, queue, h, copied->data, copied->len, err)
+                                       : record_stream_push(&slot->sending, queue, h, parts, n, err);
     if (r < 0)
         return r;
     c->n++;
@@ -183,40 +173,40 @@ int call_slot_send(struct call_slot *slot, const struct record_part *part, struc
     struct member *m = slot->member;
     if (!m)
         return 0;
-    if (record_stream_add(&slot->stream, part, 1, err) < 0)
+    if (record_stream_add(&slot->sending, part, 1, err) < 0)
         return err_set(err, ERR_THROTTLED,
                        "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
-                       c->req.method, m->rank, c->group->key, slot->stream.queue->bytes);
+                       c->req.method, m->rank, c->group->key, slot->sending.queue->bytes);
     peer_changed(&m->peer);
     return 0;
 }
 
 void call_slot_send_end(struct call_slot *slot)
 {
-    record_stream_end(&slot->stream);
+    record_stream_end(&slot->sending);
     if (slot->member)
         peer_changed(&slot->member->peer);
 }
 
 size_t call_slot_waits(const struct call_slot *slot)
 {
-    return record_stream_waits(&slot->stream);
+    return record_stream_waits(&slot->sending);
 }
 
 bool call_slot_has_all(const struct call_slot *slot)
 {
-    return !slot->stream.item || slot->stream.whole;
+    return !slot->sending.item || slot->sending.whole;
 }
 
 void call_slot_note_unsent(struct call_slot *slot)
 {
-    slot->unsent = slot->unsent || record_stream_unsent(&slot->stream);
+    slot->unsent = slot->unsent || record_stream_unsent(&slot->sending);
 }
 
 bool call_slot_withdraw(struct call_slot *slot)
 {
     struct call *c = slot->call;
-    if (!record_stream_withdraw(&slot->stream))
+    if (!record_stream_withdraw(&slot->sending))
         return false;
     c->stat.failed = true;
     stats_end(&c->stat); // the rank has not answered
@@ -230,9 +220,9 @@ bool call_slot_withdraw(struct call_slot *slot)
 void call_slot_drop(struct call_slot *slot)
 {
     struct member *m = slot->member;
-    if (!m || !slot->stream.item)
+    if (!m || !slot->sending.item)
         return;
-    if (record_stream_drop(&slot->stream) && m->peer.out && !m->peer.close_code) {
+    if (record_stream_drop(&slot->sending) && m->peer.out && !m->peer.close_code) {
         record_writer_insist(m->peer.out,
                              &(struct record_header){.type = RECORD_CANCEL, .call = slot->call->id, .rank = m->rank});
         peer_changed(&m->peer);
@@ -242,7 +232,7 @@ void call_slot_drop(struct call_slot *slot)
 
 bool call_slot_ends(struct call_slot *slot)
 {
-    record_stream_forget(&slot->stream);
+    record_stream_forget(&slot->sending);
     list_remove(&slot->pending);
     uint32_t rank = slot->member->rank;
     struct member *m = slot->member;

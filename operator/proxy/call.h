@@ -10,19 +10,24 @@
 #include "operator/proxy/session_state.h"
 #include "operator/proxy/stats.h"
 
+// The lint (tests/lint/lint.py) checks who uses what is private here.
+
+// The result of one rank. Private to answer.c.
+struct slot_result {
+    bool paused;        // the rank was told to pause it
+    struct blob *blob;  // contains it; NULL = answer.gathered does
+    size_t offset, len; // where it is
+};
+
 // A rank that has the call, and its result until all results are there.
 struct call_slot {
     struct list pending; // in the member's list while it has not answered
     struct call *call;
-    struct member *member; // NULL once it has answered, or is lost
-    bool unsent;           // it has received nothing of the call, and never will
-    bool passes;           // its result comes in pieces (result.c)
-    // Private to call.c
-    struct record_stream stream; // the call on its way to the rank
-    // Private to answer.c
-    bool paused;        // it was told to pause its result
-    struct blob *blob;  // contains the result; NULL = answer.gathered does
-    size_t offset, len; // of the result
+    struct member *member;        // NULL once it has answered, or is lost
+    bool unsent;                  // it has received nothing of the call, and never will
+    bool passes;                  // its result comes in pieces (result.c)
+    struct record_stream sending; // private to call.c: the call on its way to the rank
+    struct slot_result result;
 };
 
 // The states of a call. call_become() alone changes them. docs/architecture.md has the picture.

@@ -202,10 +202,9 @@ static bool call_wait(struct call *c, const struct call_body *body, bool all, bo
 
 static void refuse_waiting(struct call *c)
 {
-    struct buf why = BUF_INIT(1024);
+    _cleanup_(buf_done) struct buf why = BUF_INIT(1024);
     request_explain_wait(&c->req, c->group, &why);
     call_refuse(c, ERR_UNAVAILABLE, "%s() was not sent: %s", c->req.method, buf_str(&why));
-    buf_done(&why);
 }
 
 // The call only waits for an earlier call of its client, whose arguments are being prepared.
@@ -213,24 +212,6 @@ static bool is_held_up(const struct call *c)
 {
     const struct list *first = wait_queue_first(c->group, c->session);
     return first && delivery_awaited(CONTAINER_OF(first, struct call, link));
-}
-
-void call_submit(struct call *c, const struct call_body *body)
-{
-    struct err err = ERR_INIT;
-    int r = request_resolve(&c->req, c->group, c->session, false, &err);
-    if (r == VERDICT_GO && delivery_is_long(c, body)) {
-        if (call_wait(c, body, true, false))
-            delivery_prepare(c, false);
-    } else if (r == VERDICT_GO) {
-        send_call(c, body);
-    } else if (r < 0) {
-        call_fail_err(c, &err);
-    } else if (c->req.refuse && r == VERDICT_WAIT && !is_held_up(c)) {
-        refuse_waiting(c);
-    } else {
-        (void)call_wait(c, body, true, r == VERDICT_QUEUE);
-    }
 }
 
 // All ranks get the head of the call, then each rank gets the head of its own document, then rows of the values that
@@ -366,20 +347,37 @@ static void take_plan(struct call *c, struct call_start *start)
     args_split_by(c, TAKE_PTR(start->split));
 }
 
+// `all`: the body is complete.
+static void begin(struct call *c, const struct call_body *body, bool all, int verdict, bool prepare,
+                  const struct err *err)
+{
+    if (verdict < 0) {
+        call_fail_err(c, err);
+    } else if (verdict == VERDICT_WAIT && c->req.refuse && !is_held_up(c)) {
+        refuse_waiting(c);
+    } else if (verdict != VERDICT_GO) {
+        (void)call_wait(c, body, all, verdict == VERDICT_QUEUE);
+    } else if (prepare) {
+        if (call_wait(c, body, all, false))
+            delivery_prepare(c, !all);
+    } else if (all) {
+        send_call(c, body);
+    } else {
+        (void)begin_stream(c, body);
+    }
+}
+
+void call_submit(struct call *c, const struct call_body *body)
+{
+    struct err err = ERR_INIT;
+    int r = request_resolve(&c->req, c->group, c->session, false, &err);
+    begin(c, body, true, r, r == VERDICT_GO && delivery_is_long(c, body), &err);
+}
+
 void call_stream(struct call *c, const struct call_body *first, struct call_start *start)
 {
     take_plan(c, start);
-    if (start->verdict < 0)
-        call_fail_err(c, &start->err);
-    else if (start->prepare && start->verdict == VERDICT_GO) {
-        if (call_wait(c, first, false, false))
-            delivery_prepare(c, true);
-    } else if (start->verdict == VERDICT_WAIT && c->req.refuse && !is_held_up(c))
-        refuse_waiting(c);
-    else if (start->verdict == VERDICT_GO)
-        (void)begin_stream(c, first);
-    else
-        (void)call_wait(c, first, false, start->verdict == VERDICT_QUEUE);
+    begin(c, first, false, start->verdict, start->prepare, &start->err);
 }
 
 // Returns true if enough of the arguments has arrived. If not, the client is told to send more.

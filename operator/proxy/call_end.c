@@ -163,7 +163,7 @@ static void explain_lateness(struct call *c, struct call_failure_late *late, str
 
 void call_timeout(struct call *c)
 {
-    struct buf why = BUF_INIT(1024);
+    _cleanup_(buf_done) struct buf why = BUF_INIT(1024);
     struct call_failure_late late = {.n = 0};
     struct call_failure f;
     int64_t ms = call_patience_ms(c);
@@ -172,7 +172,6 @@ void call_timeout(struct call *c)
                      (long long)ms, buf_str(&why));
     f.late = late;
     call_fail(c, &f);
-    buf_done(&why);
 }
 
 void call_lost(struct call_slot *slot, const struct call_failure *f)

@@ -41,8 +41,7 @@ void call_failure_from(struct call_failure *f, const struct err *err)
 
 void call_failure_encode(const struct call_failure *f, const char *trace, bool unsent, bool again, struct buf *out)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "code", f->code);
     writer_str(&w, "message", f->message);
@@ -69,7 +68,6 @@ void call_failure_encode(const struct call_failure *f, const char *trace, bool u
         writer_raw(&w, "cause", f->cause, f->cause_len);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
 }
 
 // Copies at most size - 1 bytes, and cuts between two characters.
@@ -87,7 +85,7 @@ static void copy_text(char *out, size_t size, const char *text)
 
 void call_failure_decode(struct call_failure *f, const char *json, size_t len)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct json *root = NULL;
     if (len <= BODY_MAX && json_parse_values(json, len, 1, &a, &root, &err) < 0)
@@ -102,7 +100,6 @@ void call_failure_decode(struct call_failure *f, const char *json, size_t len)
         f->cause = cause && cause->type == JSON_OBJECT ? cause->text : NULL;
         f->cause_len = cause ? cause->len : 0;
     }
-    arena_done(&a);
 }
 
 unsigned call_failure_kind(const struct call_failure *f)

@@ -34,7 +34,7 @@ static int answer_json(struct call *c, const struct record_part *results, uint32
 
 static int answer_bodies(struct call *c, const struct record_part *results, uint32_t n, struct err *err)
 {
-    struct scatter doc;
+    _cleanup_(scatter_done) struct scatter doc;
     scatter_init(&doc);
     body_list_begin(&doc, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -45,7 +45,6 @@ static int answer_bodies(struct call *c, const struct record_part *results, uint
     struct blob *own = blob_copy(doc.own.data, doc.own.len, c->quota);
     int r = own ? answer_send_scatter(c, &doc, own, results, err) : answer_no_room(c, err);
     blob_unref(own);
-    scatter_done(&doc);
     return r;
 }
 

@@ -17,7 +17,6 @@ enum { REFERENCES_LONG = 16 << 10 }; // references in arguments longer than this
 // The input of a delivery, besides the body.
 struct delivery_input {
     bool whole, objects; // `objects`: the call is about an object itself, and its reference stays as it is
-    struct reference_call call;
     struct split_input split;
 };
 
@@ -25,7 +24,6 @@ static void input_init(const struct call *c, const struct dispatch_plan *d, stru
 {
     const struct request *q = &c->req;
     *ret = (struct delivery_input){.whole = dispatch_plan_is_whole(q, d), .objects = str_starts(q->method, "object.")};
-    ret->call = (struct reference_call){c->router, c->tenant->ns, q->method, q->timeout_ms};
     ret->split = (struct split_input){.group = c->group->key,
                                       .n = d ? d->d.n_chunks : q->world,
                                       .planned = d,
@@ -33,7 +31,7 @@ static void input_init(const struct call *c, const struct dispatch_plan *d, stru
                                       .positional = q->positional,
                                       .pad = q->pad,
                                       .dispatch = q->dispatch,
-                                      .call = &ret->call,
+                                      .call = {c->router, c->tenant->ns, q->method, q->timeout_ms},
                                       .quota = c->quota,
                                       .marks = c->router->marks};
 }
@@ -47,11 +45,6 @@ static bool input_same(const struct delivery_input *a, const struct delivery_inp
 
 // References
 
-static int no_room(const struct delivery_input *in, struct err *err)
-{
-    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", in->call.method);
-}
-
 // Replaces the arguments. The head of the call stays as it is.
 static int replace_args(const struct delivery_input *in, const struct record_call *parts, const struct buf *args,
                         struct blob **ret, struct err *err)
@@ -59,7 +52,7 @@ static int replace_args(const struct delivery_input *in, const struct record_cal
     size_t head = 4 + parts->head_len;
     struct blob *b = blob_new(head + args->len, in->split.quota);
     if (!b)
-        return no_room(in, err);
+        return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", in->split.call.method);
     memcpy(b->data, parts->head - 4, head);
     fiber_copy(b->data + head, args->data, args->len);
     *ret = b;
@@ -69,11 +62,10 @@ static int replace_args(const struct delivery_input *in, const struct record_cal
 static int look_up(const struct delivery_input *in, const struct record_call *parts, struct delivery *ret,
                    struct err *err)
 {
-    struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
-    int r = reference_write_all(&in->call, parts->args, parts->args_len, &args, &ret->refs, err);
+    _cleanup_(buf_done) struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
+    int r = reference_write_all(&in->split.call, parts->args, parts->args_len, &args, &ret->refs, err);
     if (r == 0 && ret->refs)
         r = replace_args(in, parts, &args, &ret->made, err);
-    buf_done(&args);
     return r;
 }
 
@@ -220,8 +212,7 @@ void delivery_prepare(struct call *c, bool head)
     input_init(c, d, &p->in);
     memcpy(p->method, c->req.method, sizeof p->method);
     memcpy(p->group, c->group->key, sizeof p->group);
-    p->in.call.method = p->method;
-    p->in.split.call = &p->in.call;
+    p->in.split.call.method = p->method;
     p->in.split.group = p->group;
     dispatch_plan_free(d);
     blob_ref(body.blob);

@@ -99,9 +99,8 @@ void group_change_answer(struct group_change *e, const char *json, size_t len)
 void group_change_fail(struct group_change *e, const struct err *err)
 {
     struct call_failure f;
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(SIZE_MAX / 2);
     call_failure_from(&f, err);
     call_failure_encode(&f, "", false, false, &body);
     answer(e, RECORD_ERROR, body.data, body.len);
-    buf_done(&body);
 }

@@ -40,7 +40,7 @@ static int answer(struct session *s, uint32_t id, const struct buf *body, struct
 // Reads the argument of group.info: the first rank of the page.
 static int read_from(const struct record_call *parts, const struct group *g, uint32_t *ret, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *args = NULL;
     const struct json *given = NULL;
     int64_t from = 0;
@@ -54,7 +54,6 @@ static int read_from(const struct record_call *parts, const struct group *g, uin
                     "the argument of group.info is the rank to begin with, and %s has ranks 0 to %u; without one it "
                     "begins with rank 0",
                     g->key, g->world - 1);
-    arena_done(&a);
     *ret = (uint32_t)from;
     return r;
 }
@@ -62,21 +61,19 @@ static int read_from(const struct record_call *parts, const struct group *g, uin
 static int answer_self(struct session *s, uint32_t id, bool info, const struct record_call *parts,
                        const struct group *g, struct err *err)
 {
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(SIZE_MAX / 2);
     uint32_t from = 0;
     if (check_reads(s, err) < 0 || (info && read_from(parts, g, &from, err) < 0))
         return err->code;
     info ? group_info(g, from, &body) : stats_report_group(g, &body);
-    int r = answer(s, id, &body, err);
-    buf_done(&body);
-    return r;
+    return answer(s, id, &body, err);
 }
 
 // From now on the client gets lines of the group's ranks; with {"listen": false} it gets no more.
 static int answer_output(struct session *s, uint32_t id, const struct record_call *parts, struct group *g,
                          struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *args = NULL;
     if (parts->args_len && json_parse(parts->args, parts->args_len, NULL, &a, &args, err) < 0)
         err_wrap(err, "the arguments of group.output");
@@ -84,7 +81,6 @@ static int answer_output(struct session *s, uint32_t id, const struct record_cal
         output_unlisten(s, g);
     else
         (void)output_listen(s, g, err);
-    arena_done(&a);
     if (!err->code)
         session_answer(s, id, "null", 4);
     return err->code;
@@ -100,14 +96,38 @@ bool group_request_is(const struct call_head *head)
     return found || group_change_kind_of(head->method, head->method_len);
 }
 
-int group_request_begin(struct session *s, const struct record *rec, const struct call_head *head,
-                        const struct record_call *parts, struct err *err)
+// Names the first option of the request that is for calls only; NULL = there is none. A kill has rules of its own.
+static const char *option_of_calls(const struct record_header *h, const struct call_head *head)
 {
-    enum group_change_kind change = group_change_kind_of(head->method, head->method_len);
+    return h->rank != RECORD_GROUP ? "rank"
+           : h->dispatch           ? "dispatch"
+           : h->execute            ? "execute"
+           : head->split           ? "split"
+           : head->collect         ? "collect"
+           : head->pad             ? "pad"
+           : head->role            ? "role"
+           : head->attempt         ? "attempt"
+                                   : NULL;
+}
+
+static int check_options(const struct record_header *h, const struct call_head *head, struct err *err)
+{
+    const char *option = call_head_method_is(head, "group.kill") ? NULL : option_of_calls(h, head);
     if (head->keep || head->pin)
         return err_set(err, ERR_INVALID,
                        "%.*s has no result that can stay on the workers: leave out \"keep\" and \"pin\"",
                        (int)head->method_len, head->method);
+    return option ? err_set(err, ERR_INVALID, "%.*s goes to no rank: leave out \"%s\"", (int)head->method_len,
+                            head->method, option)
+                  : 0;
+}
+
+int group_request_begin(struct session *s, const struct record *rec, const struct call_head *head,
+                        const struct record_call *parts, struct err *err)
+{
+    enum group_change_kind change = group_change_kind_of(head->method, head->method_len);
+    if (check_options(&rec->h, head, err) < 0)
+        return err->code;
     if (rec->h.flags & RECORD_MORE)
         return ROUTER_COLLECT;
     if (change)

@@ -384,14 +384,6 @@ static int start(const struct call *c, struct join *j, struct err *err)
     return r < 0 ? r : finish_start(j, err);
 }
 
-// Continues after the job.
-static int go_on(struct join *j, struct err *err)
-{
-    j->working = false;
-    *err = j->err;
-    return err->code ? err->code : finish_start(j, err);
-}
-
 // Sending
 
 // Sends the next segment, or as much of it as has arrived. 0 = more must arrive first.
@@ -462,8 +454,11 @@ int join_advance(struct call *c, struct err *err)
 {
     struct join *j = c->join;
     int r = j->started || !all_begun(c) ? 0 : start(c, j, err);
-    if (r == 0 && j->working && j->over)
-        r = go_on(j, err);
+    if (r == 0 && j->working && j->over) {
+        j->working = false;
+        *err = j->err;
+        r = err->code ? err->code : finish_start(j, err);
+    }
     if (r == 0 && j->started && !j->working && !j->whole)
         r = pump(c, err);
     if (r < 0)

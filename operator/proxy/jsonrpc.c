@@ -78,12 +78,14 @@ bool jsonrpc_idle(const struct jsonrpc *j)
 
 // Answers
 
+// `id`: NULL = a notification.
 static void envelope_begin(struct json_writer *w, const char *id)
 {
     writer_init(w, 0);
     writer_object(w, NULL);
     writer_str(w, "jsonrpc", "2.0");
-    writer_raw(w, "id", id, strlen(id));
+    if (id)
+        writer_raw(w, "id", id, strlen(id));
 }
 
 static void put_text(struct jsonrpc *j, struct parts *parts)
@@ -196,9 +198,7 @@ static void notify(struct jsonrpc *j)
     struct json_writer w;
     size_t len;
     const char *body = parts_look(&j->body, &len);
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "jsonrpc", "2.0");
+    envelope_begin(&w, NULL);
     writer_str(&w, "method", "group.output");
     writer_raw(&w, "params", body, len);
     envelope_end(j, &w);
@@ -327,8 +327,8 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
     else
         refuse(j, id, NO_METHOD,
                "there is no method %.100s; there are group.call, group.info, group.stats, group.output, group.kill, "
-               "group.cancel, "
-               "group.create, group.delete, group.restart, group.bundles, group.capacity, object.put, object.get, "
+               "group.cancel, group.create, group.delete, group.restart, group.bundles, group.capacity, object.put, "
+               "object.get, "
                "object.pin and object.free",
                method);
 }
@@ -346,7 +346,7 @@ static int check_lengths(const struct json *root, struct err *err)
 static void take_message(struct jsonrpc *j, const struct jsonrpc_message *m)
 {
     char id[JSONRPC_ID_MAX + 1] = "";
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct json *root;
     if (jsonrpc_message_parse(m, &a, &root, &err) < 0)
@@ -362,7 +362,6 @@ static void take_message(struct jsonrpc *j, const struct jsonrpc_message *m)
         refuse(j, "null", INVALID_REQUEST, "\"id\" must be a string or a number of at most %d bytes", JSONRPC_ID_MAX);
     else
         do_request(j, id, root, &a);
-    arena_done(&a);
 }
 
 void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len)

@@ -92,17 +92,14 @@ static int read_params(const struct json *params, struct params *ret, struct err
 static int read_mode(const struct json *v, uint8_t (*number)(const char *), void (*list)(struct buf *),
                      const char *what, uint8_t *ret, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    _cleanup_(buf_done) struct buf names = BUF_INIT(256);
     *ret = v ? number(json_str(v, &a)) : 0;
-    arena_done(&a);
     if (!v || *ret)
         return 0;
-    struct buf names = BUF_INIT(256);
     list(&names);
-    err_set(err, ERR_INVALID, "\"%s\": there is no mode %.*s; there are %s", what, (int)MIN(v->len, 100u), v->text,
-            buf_str(&names));
-    buf_done(&names);
-    return err->code;
+    return err_set(err, ERR_INVALID, "\"%s\": there is no mode %.*s; there are %s", what, (int)MIN(v->len, 100u),
+                   v->text, buf_str(&names));
 }
 
 static int read_header(const struct params *p, struct record_header *h, struct err *err)
@@ -210,10 +207,7 @@ int jsonrpc_call_encode(const char *method, const struct json *params, const cha
         r = check_args(&p, args, err);
     if (r < 0)
         return r;
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     write_head(&p, p.head[10] ? NULL : trace, &w);
-    r = encode(w.buf.data, w.buf.len, args, message, quota, ret, err);
-    writer_done(&w);
-    return r;
+    return encode(w.buf.data, w.buf.len, args, message, quota, ret, err);
 }

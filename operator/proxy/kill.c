@@ -46,8 +46,7 @@ static int check(const struct group *g, const struct record_header *h, const str
     if (h->dispatch || h->execute || head->split || head->collect || head->pad)
         return err_set(err, ERR_INVALID, METHOD " takes a rank, and none of dispatch, execute, split, collect, pad");
     // A connected process of a group that takes no calls any more may hang while it ends.
-    bool connected = h->rank < g->world && g->ranks[h->rank].member;
-    int r = connected ? 0 : group_refuses(g, err);
+    int r = group_member_at(g, h->rank) ? 0 : group_refuses(g, err);
     if (r == 0)
         r = group_serves(g, h->rank, head->attempt, err);
     if (r > 0)

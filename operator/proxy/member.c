@@ -3,6 +3,7 @@
 
 #include "common/base/json.h"
 #include "common/base/str.h"
+#include "common/wire/archive_piece.h"
 #include "common/wire/call_head.h"
 #include "common/wire/mode.h"
 
@@ -132,10 +133,9 @@ static int read_roles(struct member *m, const struct json *root, struct err *err
 
 static int read_awaits(struct member *m, const struct json *root, struct err *err)
 {
-    enum { SHA256_HEX = 64 };
     const struct json *awaits = json_get(root, "awaits");
     m->awaits = json_str(awaits, &m->arena);
-    if (awaits && (!m->awaits || strspn(m->awaits, "0123456789abcdef") != SHA256_HEX || m->awaits[SHA256_HEX]))
+    if (awaits && !archive_sha256(m->awaits))
         return err_set(err, ERR_INVALID, "HELLO: \"awaits\" is not the SHA-256 of an archive");
     return 0;
 }
@@ -143,7 +143,7 @@ static int read_awaits(struct member *m, const struct json *root, struct err *er
 int member_new(const struct member_identity *id, const char *hello, size_t len, struct member **ret, struct err *err)
 {
     struct member *m = xcalloc(1, sizeof *m);
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root = NULL;
     *m = (struct member){.attempt = id->attempt,
                          .rank = id->rank,
@@ -174,7 +174,6 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
         port <= UINT16_MAX)
         m->object_port = (uint16_t)port;
     m->takes_code = r == 0 && json_is_true(json_get(root, "code"));
-    arena_done(&a);
     if (r < 0) {
         member_free(m);
         return r;

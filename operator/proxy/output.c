@@ -141,7 +141,7 @@ void output_session_ends(struct session *s)
 // Writes "0-3,7"; if the ranks are very scattered, only the first of them.
 static void put_ranks(struct json_writer *w, const struct folded_line *l, uint32_t world)
 {
-    struct buf text = BUF_INIT(RANGES_MAX + 32);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(RANGES_MAX + 32);
     for (uint32_t i = 0; i < world; i++) {
         if (!(l->ranks[i / 64] >> i % 64 & 1))
             continue;
@@ -155,12 +155,10 @@ static void put_ranks(struct json_writer *w, const struct folded_line *l, uint32
         buf_printf(&text, i > from ? "%s%" PRIu32 "-%" PRIu32 : "%s%" PRIu32, text.len ? "," : "", from, i);
     }
     writer_str(w, "ranks", buf_str(&text));
-    buf_done(&text);
 }
 
 static void begin_body(struct json_writer *w, const struct group_output *o)
 {
-    writer_init(w, 0);
     writer_object(w, NULL);
     writer_str(w, "group", o->group->key);
     writer_list(w, "lines");
@@ -182,14 +180,13 @@ static void send_to(struct output_listener *l, const struct json_writer *w)
 
 static void catch_up(struct output_listener *l)
 {
-    struct json_writer w;
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     if (!l->dropped)
         return;
     begin_body(&w, l->output);
     end_body(&w, l->dropped);
     l->dropped = 0;
     send_to(l, &w);
-    writer_done(&w);
 }
 
 static void send_all(struct group_output *o, const struct json_writer *w, uint32_t n)
@@ -216,8 +213,8 @@ static bool is_ripe(const struct group_output *o, int64_t now_ms)
 // Sends the first lines, as far as no more ranks can be added to them.
 static void flush(struct group_output *o, int64_t now_ms)
 {
-    struct json_writer w;
     while (is_ripe(o, now_ms) || (o->dropped && list_empty(&o->lines))) {
+        _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
         uint32_t n = 0;
         begin_body(&w, o);
         while (is_ripe(o, now_ms) && w.buf.len < BODY_MAX) {
@@ -232,7 +229,6 @@ static void flush(struct group_output *o, int64_t now_ms)
         }
         end_body(&w, o->dropped);
         send_all(o, &w, n);
-        writer_done(&w);
     }
 }
 

@@ -30,7 +30,7 @@ static const struct member *find(const struct router *r, const struct member *m,
 {
     const struct group *own = m->group;
     const struct group *g = own && q->group ? router_group_named(r, own->ns, q->group) : own;
-    const struct member *found = g && q->rank >= 0 && q->rank < g->world ? g->ranks[q->rank].member : NULL;
+    const struct member *found = g ? group_member_at(g, q->rank) : NULL;
     return found && found->attempt == (g == own ? m->attempt : g->attempt) && found->secret ? found : NULL;
 }
 
@@ -39,10 +39,9 @@ static void answer(const struct router *r, struct member *m, const struct place_
     const struct member *found = find(r, m, q);
     const struct record_header h = {.rank = m->rank, .type = RECORD_PLACE};
     struct err ignored = ERR_INIT;
-    struct json_writer w;
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     char at[96], id[REF_ID_SIZE], text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
     ref_id_write(q->rendezvous, id);
-    writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "meeting", id);
     if (found && member_at(found, at, sizeof at)) {
@@ -55,24 +54,21 @@ static void answer(const struct router *r, struct member *m, const struct place_
     // If there is no room, the worker asks again.
     (void)record_writer_copy(m->peer.out, &h, buf_str(&w.buf), w.buf.len, &ignored);
     peer_changed(&m->peer);
-    writer_done(&w);
 }
 
 int place_answer(struct router *r, struct member *m, const struct record *rec, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     struct place_query q;
     if (rec->h.flags & RECORD_MORE) {
         m->peer.want = 0;
         return ROUTER_COLLECT;
     }
-    int code = json_parse(rec->body, rec->len, NULL, &a, &root, err);
-    if (code < 0 || read_query(root, &a, &q) < 0)
-        code =
-            err_set(err, ERR_PROTO, "PLACE: rank %u must say \"meeting\", \"rank\", \"index\" and \"until\"", m->rank);
-    else if (m->peer.out->queue.bytes <= r->config.low_mark)
+    if (json_parse(rec->body, rec->len, NULL, &a, &root, err) < 0 || read_query(root, &a, &q) < 0)
+        return err_set(err, ERR_PROTO, "PLACE: rank %u must say \"meeting\", \"rank\", \"index\" and \"until\"",
+                       m->rank);
+    if (m->peer.out->queue.bytes <= r->config.low_mark)
         answer(r, m, &q);
-    arena_done(&a);
-    return code;
+    return 0;
 }

@@ -216,6 +216,11 @@ void group_leave(struct member *m)
     ranking_stale(m->group->ranking);
 }
 
+struct member *group_member_at(const struct group *g, int64_t rank)
+{
+    return rank >= 0 && rank < g->world ? g->ranks[rank].member : NULL;
+}
+
 // A group may have far more ranks than are connected.
 const struct member *group_first(const struct group *g)
 {
@@ -297,13 +302,12 @@ static void info_roles(const struct group *g, struct json_writer *w)
 
 static void info_meshes(const struct group *g, struct json_writer *w)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     const struct grid *meshes;
     size_t n;
     if (group_meshes(g, &a, &meshes, &n, &err) == 0 && n)
         grids_write(w, "meshes", meshes, n);
-    arena_done(&a);
 }
 
 static void info_workers(const struct group *g, uint32_t from, struct json_writer *w)
@@ -349,8 +353,7 @@ void group_names_write(const struct group *g, struct json_writer *w)
 
 void group_info(const struct group *g, uint32_t from, struct buf *out)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     group_names_write(g, &w);
     writer_i64(&w, "attempt", g->attempt);
@@ -364,5 +367,4 @@ void group_info(const struct group *g, uint32_t from, struct buf *out)
     info_roles(g, &w);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
 }

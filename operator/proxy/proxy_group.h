@@ -89,7 +89,8 @@ struct group *group_bootstrap(struct group *g, bool *ret_new);
 void group_join(struct group *g, struct member *m); // the member's place must be free
 void group_leave(struct member *m); // gives its place back, if it has one. The member still refers to the group
 
-const struct member *group_first(const struct group *g); // the first member that is connected; NULL = none
+struct member *group_member_at(const struct group *g, int64_t rank); // the connected process of that rank; NULL = none
+const struct member *group_first(const struct group *g);             // the first member that is connected; NULL = none
 void group_gpus_set(struct group *g, uint32_t rank, const char *json); // "" = none
 // The first rank of [from, from + n) that is not connected, or `world`.
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);

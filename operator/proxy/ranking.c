@@ -49,10 +49,7 @@ static void list_members(struct ranking *r)
         struct member *m = CONTAINER_OF(l, struct member, of_group);
         if (!m->registered)
             continue;
-        if (r->n == r->room) {
-            r->room = MAX(2 * r->room, (size_t)8);
-            r->by_rank = xrealloc(r->by_rank, r->room, sizeof *r->by_rank);
-        }
+        MEM_GROW(r->by_rank, r->n, r->room);
         m->place = r->n;
         r->by_rank[r->n++] = m;
     }

@@ -86,19 +86,16 @@ static int write_part(const struct reference_call *c, const struct ref *ref, uin
     if (r < 0)
         return err_wrap(err, "%s()", c->method);
     struct ref one = {.form = REF_ONE, .n = 1, .parts = &ref->parts[i]};
-    struct buf text = BUF_INIT(512);
-    struct json_writer w;
+    _cleanup_(buf_done) struct buf text = BUF_INIT(512);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     memcpy(one.uid, ref->uid, sizeof one.uid);
     ref_write(&one, &text);
-    writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "$ref", buf_str(&text));
     write_owner(m, g, &w);
     write_place(c, m, &ref->parts[i], &w);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
-    buf_done(&text);
     return out->over ? err_set(err, ERR_LIMIT, "%s(): too many references in its arguments", c->method) : 0;
 }
 
@@ -122,19 +119,17 @@ int reference_write(const struct reference_call *c, const struct ref *ref, uint3
 static int write_one(const struct reference_call *c, const struct ref_found *f, bool all, struct buf *out,
                      struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct ref ref;
     int r = ref_parse(f->text, f->text_len, &a, &ref, err);
-    bool joined = all && ref.form == REF_JOINED;
-    if (r == 0 && ref.n > 1 && !joined)
-        r = err_set(err, ERR_INVALID,
-                    "%s(): the reference has %u parts, and each rank can only get one of them here: pass it as the "
-                    "only argument of a call with %u pieces, or get it first",
-                    c->method, ref.n, ref.n);
-    if (r == 0)
-        r = reference_write(c, &ref, 0, ref.n, out, err);
-    arena_done(&a);
-    return r;
+    if (r < 0)
+        return r;
+    if (ref.n > 1 && !(all && ref.form == REF_JOINED))
+        return err_set(err, ERR_INVALID,
+                       "%s(): the reference has %u parts, and each rank can only get one of them here: pass it as the "
+                       "only argument of a call with %u pieces, or get it first",
+                       c->method, ref.n, ref.n);
+    return reference_write(c, &ref, 0, ref.n, out, err);
 }
 
 int reference_write_all(const struct reference_call *c, const char *args, size_t len, struct buf *out, bool *ret_any,

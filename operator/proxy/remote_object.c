@@ -18,7 +18,7 @@ enum { KEPT_MAX = 4096 }; // bodies this short are never in shared memory, which
 
 static bool read_kept(const char *body, size_t len, struct ref_part *ret)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err ignored = ERR_INIT;
     struct json *root;
     int64_t bytes = -1;
@@ -32,7 +32,6 @@ static bool read_kept(const char *body, size_t len, struct ref_part *ret)
         ret->bytes = (uint64_t)bytes;
         ret->kind = (enum ref_kind)kind[0];
     }
-    arena_done(&a);
     return good;
 }
 
@@ -56,16 +55,11 @@ void object_discard(struct member *m, const char *body, size_t len, bool pinned)
         send_free(m, part.id, pinned);
 }
 
-static struct member *registered(const struct group *g, uint32_t rank)
-{
-    return rank < g->world ? g->ranks[rank].member : NULL;
-}
-
 void object_discard_all(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         const struct record_part kept = answer_result(&c->slots[i]);
-        struct member *m = registered(c->group, c->req.first + i);
+        struct member *m = group_member_at(c->group, c->req.first + i);
         if (!c->slots[i].member && m && kept.len)
             object_discard(m, answer_bytes(&kept), kept.len, c->req.pin);
     }
@@ -96,20 +90,15 @@ static void forget(struct session *s, const char *text, uint32_t n)
 
 static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct err *err)
 {
-    struct buf text = BUF_INIT(REF_TEXT_MAX), body = BUF_INIT(REF_TEXT_MAX + 64);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(REF_TEXT_MAX), body = BUF_INIT(REF_TEXT_MAX + 64);
     ref_write(ref, &text);
     ref_write_json(ref, &body);
-    bool good = !text.over && !body.over && (c->req.pin || remember(c->session, buf_str(&text), ref->n));
-    if (!good) {
-        err_set(err, ERR_LIMIT, "%s() of %s ran, but this client has no room for a reference to its result",
-                c->req.method, c->group->key);
-    } else {
-        c->req.keep = false; // the client has the reference now
-        answer_send_copy(c, rank, body.data, body.len);
-    }
-    buf_done(&text);
-    buf_done(&body);
-    return err->code;
+    if (text.over || body.over || !(c->req.pin || remember(c->session, buf_str(&text), ref->n)))
+        return err_set(err, ERR_LIMIT, "%s() of %s ran, but this client has no room for a reference to its result",
+                       c->req.method, c->group->key);
+    c->req.keep = false; // the client has the reference now
+    answer_send_copy(c, rank, body.data, body.len);
+    return 0;
 }
 
 static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, struct err *err)
@@ -121,7 +110,7 @@ static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, str
         const struct call_slot *slot = answer_slot(c, i);
         const struct record_part kept = answer_result(slot);
         uint32_t rank = c->req.first + (uint32_t)(slot - c->slots);
-        const struct member *m = registered(c->group, rank);
+        const struct member *m = group_member_at(c->group, rank);
         parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
         if (!read_kept(answer_bytes(&kept), kept.len, &parts[i]))
             return err_set(err, ERR_INTERNAL,
@@ -139,10 +128,8 @@ int object_collect(struct call *c, struct err *err)
         return err_set(err, ERR_LIMIT,
                        "%s() ran, but its results are kept by %u ranks, and a reference has 1 to %d parts",
                        c->req.method, n, REF_PARTS_MAX);
-    struct arena a = ARENA_INIT;
-    int r = collect_parts(c, arena_array(&a, n, sizeof(struct ref_part)), n, err);
-    arena_done(&a);
-    return r;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    return collect_parts(c, arena_array(&a, n, sizeof(struct ref_part)), n, err);
 }
 
 void object_session_ends(struct session *s)
@@ -150,18 +137,17 @@ void object_session_ends(struct session *s)
     const char *text;
     void *ignored;
     for (size_t i = 0; map_next(&s->objects, &i, &text, &ignored);) {
-        struct arena a = ARENA_INIT;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
         struct err err = ERR_INIT;
         struct ref ref;
         int r = ref_parse(text, strlen(text), &a, &ref, &err);
         const struct group *g = r == 0 ? map_get(&s->router->by_uid, ref.uid) : NULL;
         for (uint32_t k = 0; g && k < ref.n; k++) {
-            struct member *m = registered(g, ref.parts[k].rank);
+            struct member *m = group_member_at(g, ref.parts[k].rank);
             if (m)
                 send_free(m, ref.parts[k].id, false);
         }
         quota_refund(s->quota, strlen(text) + 128);
-        arena_done(&a);
     }
     map_done(&s->objects);
 }
@@ -202,8 +188,7 @@ static void write_head(const struct call_head *head, const struct group *g, cons
 static int make_body(struct session *s, const struct call_head *head, const struct group *g, const struct ref *ref,
                      const struct ref_found *f, struct blob **ret, struct err *err)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     write_head(head, g, ref, call_head_method_is(head, "object.get"), &w);
     struct blob *b = blob_new(4 + w.buf.len + f->len, s->quota);
     if (b) {
@@ -211,7 +196,6 @@ static int make_body(struct session *s, const struct call_head *head, const stru
         memcpy(b->data + 4, w.buf.data, w.buf.len);
         memcpy(b->data + 4 + w.buf.len, f->json, f->len);
     }
-    writer_done(&w);
     *ret = b;
     return b ? 0 : err_set(err, ERR_THROTTLED, "too many calls of this client wait already");
 }
@@ -290,8 +274,6 @@ int object_begin(struct session *s, struct record *rec, struct call_head *head, 
         return err_set(err, ERR_INVALID, "%.*s makes no new object to keep", (int)head->method_len, head->method);
     if (rec->h.flags & RECORD_MORE)
         return ROUTER_COLLECT;
-    struct arena a = ARENA_INIT;
-    r = to_owners(s, rec, head, parts, &a, ret, err);
-    arena_done(&a);
-    return r;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    return to_owners(s, rec, head, parts, &a, ret, err);
 }

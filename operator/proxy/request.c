@@ -49,30 +49,26 @@ uint32_t request_ranks(const struct request *q)
 
 static int no_method(const struct request *q, const struct group *g, const struct member_role *role, struct err *err)
 {
-    struct buf names = BUF_INIT(512);
+    _cleanup_(buf_done) struct buf names = BUF_INIT(512);
     for (size_t i = 0; i < role->n_methods && !names.over; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", role->methods[i].name);
-    err_set(err, ERR_NOT_FOUND, "%s%s%s has no method '%s'; it has: %s%s", role->name ? role->name : "",
-            role->name ? " of " : "", g->key, q->method, role->n_methods ? buf_str(&names) : "none",
-            names.over ? ", ..." : "");
-    buf_done(&names);
-    return err->code;
+    return err_set(err, ERR_NOT_FOUND, "%s%s%s has no method '%s'; it has: %s%s", role->name ? role->name : "",
+                   role->name ? " of " : "", g->key, q->method, role->n_methods ? buf_str(&names) : "none",
+                   names.over ? ", ..." : "");
 }
 
 static int no_role(const struct request *q, const struct group *g, const struct member *m, struct err *err)
 {
-    struct buf names = BUF_INIT(2048);
+    _cleanup_(buf_done) struct buf names = BUF_INIT(2048);
     for (size_t i = 0; i < m->n_roles && m->roles[i].name; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", m->roles[i].name);
     if (!names.len)
-        err_set(err, ERR_NOT_FOUND, "%s has no role '%s': the group has no roles; leave the role out", g->key, q->role);
-    else if (q->role[0])
-        err_set(err, ERR_NOT_FOUND, "%s has no role '%s'; it has: %s", g->key, q->role, buf_str(&names));
-    else
-        err_set(err, ERR_INVALID, "%s has several roles: set the role of the call of %s() to one of them: %s", g->key,
-                q->method, buf_str(&names));
-    buf_done(&names);
-    return err->code;
+        return err_set(err, ERR_NOT_FOUND, "%s has no role '%s': the group has no roles; leave the role out", g->key,
+                       q->role);
+    if (q->role[0])
+        return err_set(err, ERR_NOT_FOUND, "%s has no role '%s'; it has: %s", g->key, q->role, buf_str(&names));
+    return err_set(err, ERR_INVALID, "%s has several roles: set the role of the call of %s() to one of them: %s",
+                   g->key, q->method, buf_str(&names));
 }
 
 // The method's registration gives the modes that the client left open.

@@ -132,8 +132,7 @@ void result_whole(struct call_slot *slot, const struct call_body *body)
 static void result_ends(struct call_slot *slot)
 {
     struct call *c = slot->call;
-    bool waits = call_slot_ends(slot);
-    if (!waits) {
+    if (!call_slot_ends(slot)) {
         call_free_if_over(c);
     } else if (c->req.quiet) {
         if (c->left == 0)
@@ -223,10 +222,8 @@ static bool wants(const struct call_slot *slot)
 
 static int take_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
 {
-    struct call *c = slot->call;
-    if (!c->req.single)
-        return join(slot, piece, first, last, err);
-    return answer_pass(c, slot->member->rank, piece, first, last, err);
+    return slot->call->req.single ? answer_pass(slot->call, slot->member->rank, piece, first, err)
+                                  : join(slot, piece, first, last, err);
 }
 
 bool result_piece(struct call_slot *slot, const struct call_body *piece, bool first, bool last)

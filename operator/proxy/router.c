@@ -24,11 +24,6 @@ static bool is_behind(const struct router *r)
     return !list_empty(&r->behind) || jobs_wait(r) || quota_is_behind(r->bytes);
 }
 
-static unsigned work_of_turn(const struct router *r)
-{
-    return r->config.turn_work ? r->config.turn_work : ROUTER_TURN_WORK;
-}
-
 void router_init(struct router *r, const struct router_config *config)
 {
     *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
@@ -37,6 +32,8 @@ void router_init(struct router *r, const struct router_config *config)
     r->stats.replica = config->replica;
     r->stats.replicas = config->replicas;
     r->stats.ctx = config->ctx;
+    if (!r->config.turn_work)
+        r->config.turn_work = ROUTER_TURN_WORK;
     if (!r->config.pause_mark) {
         r->config.pause_mark = config->high_mark;
         r->config.resume_mark = config->high_mark / 2;
@@ -50,7 +47,7 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->begun);
     list_init(&r->kills);
     list_init(&r->behind);
-    r->at_once = work_of_turn(r);
+    r->at_once = r->config.turn_work;
     list_init(&r->flowing);
     list_init(&r->spenders);
     r->level = TENANT_TURN;
@@ -68,16 +65,14 @@ static void free_group(struct group *g)
 
 void router_done(struct router *r)
 {
-    const char *key;
     void *g;
     size_t i = 0;
     while (!list_empty(&r->leaving))
         router_leave(r, CONTAINER_OF(r->leaving.next, struct member, leaving));
     while (is_behind(r))
         router_turn(r);
-    while (map_next(&r->by_uid, &i, &key, &g)) {
+    while (map_next(&r->by_uid, &i, NULL, &g))
         free_group(g);
-    }
     assert(r->n_calls == 0);
     router_drop_group_changes(r);
     while (!list_empty(&r->spenders))
@@ -316,7 +311,7 @@ static bool time_out(struct tenant *t, unsigned *work)
 // work that sends calls, because it makes room.
 static void catch_up(struct router *r)
 {
-    unsigned left = work_of_turn(r);
+    unsigned left = r->config.turn_work;
     while (left && !list_empty(&r->behind)) {
         struct tenant *t = CONTAINER_OF(list_pop(&r->behind), struct tenant, behind);
         unsigned part = MIN(left, TENANT_PART * t->weight), work = part;
@@ -347,7 +342,7 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
                           const char *last_lines)
 {
     struct group *g = map_get(&r->by_uid, uid);
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     if (!g || rank >= g->world || attempt < g->ranks[rank].exit_attempt)
         return;
     const struct process_end end = {exit_code, last_words(last_lines, &a)};
@@ -355,7 +350,6 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
     if (g->bootstrap)
         note_exit(r, g->bootstrap, attempt, rank, &end);
     kill_ended(g, rank, attempt);
-    arena_done(&a);
 }
 
 void router_gpus(struct router *r, const char *uid, uint32_t rank, const char *json)
@@ -502,7 +496,7 @@ void router_tick(struct router *r)
 {
     int64_t now = clock_mono_ms(r->config.clock);
     tenants_due(r, now);
-    kills_tick(r, now, work_of_turn(r));
+    kills_tick(r, now, r->config.turn_work);
     output_tick(r, now);
     LIST_FOREACH(l, &r->leaving) {
         struct member *m = CONTAINER_OF(l, struct member, leaving);
@@ -522,7 +516,7 @@ void router_turn(struct router *r)
     jobs_go_on(r);
     catch_up(r);
     quota_go_on(r->bytes);
-    r->at_once = work_of_turn(r);
+    r->at_once = r->config.turn_work;
     LIST_FOREACH(l, &r->flowing)
         call_flow(CONTAINER_OF(l, struct call, flowing));
     LIST_FOREACH(l, &r->stopped)

@@ -2,6 +2,7 @@
 #include "operator/proxy/session.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "operator/proxy/args.h"
 #include "operator/proxy/call_dispatch.h"
 #include "operator/proxy/call_end.h"
@@ -29,7 +30,7 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     peer_init(&s->peer, &r->changes, out, owner);
     record_writer_charge(out, s->quota);
     tenant_enter(tenant);
-    if (group)
+    if (!str_empty(group))
         group_key(s->group, ns, group, strlen(group));
     list_init(&s->open);
     list_init(&s->answering);

@@ -5,7 +5,7 @@
 #include "common/wire/record_reader.h"
 #include "operator/proxy/session_state.h"
 
-// `group`: the default group, may be NULL.
+// `group`: the default group; NULL or "" = none.
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out,
                             void *owner);
 // The connection has ended. The router does not use its owner and writer any more, and cancels its calls in the next

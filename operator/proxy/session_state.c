@@ -75,10 +75,9 @@ void session_fail(struct session *s, uint32_t id, const struct call_failure *f, 
 {
     const struct record_header h = {
         .type = RECORD_ERROR, .call = id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(SIZE_MAX / 2);
     call_failure_encode(f, trace, unsent, again, &body);
     session_copy(s, &h, body.data, body.len);
-    buf_done(&body);
     s->router->n_errors[call_failure_kind(f)]++;
 }
 

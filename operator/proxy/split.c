@@ -23,7 +23,7 @@ struct splitting {
 
 static int no_json(const struct splitting *p, const struct json_scan *s, struct err *err)
 {
-    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->in->call->method,
+    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->in->call.method,
                    (size_t)(s->p - p->parts->args));
 }
 
@@ -33,8 +33,8 @@ static int wrong_count(const struct splitting *p, const char *what, uint32_t fou
         return err_set(
             err, ERR_INVALID,
             "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments must have one element per rank",
-            p->in->call->method, what, more ? "more than " : "", found, p->in->group, p->s->n);
-    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", p->in->call->method,
+            p->in->call.method, what, more ? "more than " : "", found, p->in->group, p->s->n);
+    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", p->in->call.method,
                    what, more ? "more than " : "", found, p->s->n);
 }
 
@@ -53,7 +53,7 @@ int split_too_many_heads(const char *method, uint32_t n, struct err *err)
 
 static int no_room(const struct splitting *p, struct err *err)
 {
-    return split_no_room(p->in->call->method, err);
+    return split_no_room(p->in->call.method, err);
 }
 
 // Parts
@@ -111,7 +111,7 @@ static int split_bodies(const struct splitting *p, struct err *err)
     struct scatter_source body;
     int r = body_list_read(p->parts->args, p->parts->args_len, &l, err);
     if (r < 0)
-        return err_wrap(err, "%s(): the arguments", p->in->call->method);
+        return err_wrap(err, "%s(): the arguments", p->in->call.method);
     if (l.n != p->s->n)
         return wrong_count(p, "the list of arguments", l.n, false, err);
     for (uint32_t i = 0; body_list_next(&l, &body); i++) {
@@ -158,7 +158,7 @@ static int no_column(const struct splitting *p, const struct json_item *m, uint3
     char what[96];
     name_column(m, i, what);
     return err_set(err, ERR_INVALID, "%s(): %s must be a list with one element per %s, because the call is %s",
-                   p->in->call->method, what, p->in->planned ? "piece" : "rank", mode_dispatch_name(p->in->dispatch));
+                   p->in->call.method, what, p->in->planned ? "piece" : "rank", mode_dispatch_name(p->in->dispatch));
 }
 
 static int read_columns(const struct splitting *p, struct json_scan *s, struct column *columns, uint32_t *ret_n,
@@ -169,7 +169,7 @@ static int read_columns(const struct splitting *p, struct json_scan *s, struct c
     int got;
     while ((got = json_scan_next(s, &item)) > 0) {
         if (n == COLUMNS_MAX)
-            return err_set(err, ERR_INVALID, "%s() has more than %d arguments", p->in->call->method, COLUMNS_MAX);
+            return err_set(err, ERR_INVALID, "%s() has more than %d arguments", p->in->call.method, COLUMNS_MAX);
         columns[n].member = item;
         if (!json_scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
             return no_column(p, &item, n, err);
@@ -229,11 +229,11 @@ static int split_elements(const struct splitting *p, struct err *err)
         return split_bodies(p, err);
     if (batch_is_safetensors(args, len))
         return err_set(err, ERR_INVALID, "%s(): one batch, but the call is %s, which needs arguments for each piece",
-                       in->call->method, mode_dispatch_name(in->dispatch));
+                       in->call.method, mode_dispatch_name(in->dispatch));
     if (!json_scan_begin(&s, args, len))
         return err_set(err, ERR_INVALID,
                        "%s(): a call that is %s needs a list of arguments, one element for each of the %u %s of %s",
-                       in->call->method, mode_dispatch_name(in->dispatch), p->s->n, in->planned ? "pieces" : "ranks",
+                       in->call.method, mode_dispatch_name(in->dispatch), p->s->n, in->planned ? "pieces" : "ranks",
                        in->group);
     return s.close == ']' && !in->positional ? split_list(p, &s, err) : split_columns(p, &s, err);
 }
@@ -245,7 +245,7 @@ static int add_piece(const struct splitting *p, uint32_t i, const struct scatter
     struct split *s = p->s;
     size_t first = s->n_parts, base = s->made->len;
     if (doc->own.len > SPLIT_MADE_MAX - base)
-        return split_too_many_heads(p->in->call->method, s->n, err);
+        return split_too_many_heads(p->in->call.method, s->n, err);
     if (!put(s->made, doc->own.data, doc->own.len))
         return no_room(p, err);
     for (size_t k = 0; k < doc->n_parts; k++) {
@@ -262,14 +262,12 @@ static int split_pieces(const struct splitting *p, const struct batch *b, struct
 {
     int r = 0;
     for (uint32_t i = 0; i < p->s->n && r == 0; i++) {
-        struct arena a = ARENA_INIT;
-        struct scatter doc;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        _cleanup_(scatter_done) struct scatter doc;
         scatter_init(&doc);
         r = batch_slice(b, i * p->s->each, p->s->each, &a, &doc, err);
         if (r == 0)
             r = add_piece(p, i, &doc, err);
-        scatter_done(&doc);
-        arena_done(&a);
     }
     return r;
 }
@@ -278,7 +276,7 @@ static int split_rows(const struct splitting *p, struct err *err)
 {
     const struct split_input *in = p->in;
     struct split *s = p->s;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct batch b;
     int r = 0;
     if (body_list_is(p->parts->args, p->parts->args_len))
@@ -290,14 +288,10 @@ static int split_rows(const struct splitting *p, struct err *err)
         r = batch_check_parts(&b, s->n, err);
     if (r == 0)
         r = batch_pieces(b.rows, s->n, in->pad, &s->each, &s->added, err);
-    if (r < 0) {
-        err_wrap(err, "%s()", in->call->method);
-    } else {
-        s->rows = b.rows;
-        r = split_pieces(p, &b, err);
-    }
-    arena_done(&a);
-    return r;
+    if (r < 0)
+        return err_wrap(err, "%s()", in->call.method);
+    s->rows = b.rows;
+    return split_pieces(p, &b, err);
 }
 
 // Parts of a reference
@@ -306,12 +300,11 @@ static int split_rows(const struct splitting *p, struct err *err)
 static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint32_t i, uint32_t each, struct err *err)
 {
     struct split *s = p->s;
-    struct buf text = BUF_INIT(16 * REF_ARGS_MAX);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(16 * REF_ARGS_MAX);
     size_t base = s->made->len, first = s->n_parts;
-    int r = reference_write(p->in->call, ref, i * each, each, &text, err);
+    int r = reference_write(&p->in->call, ref, i * each, each, &text, err);
     if (r == 0 && (!put(s->made, text.data, text.len) || !add_part(s, s->made, base, text.len)))
         r = no_room(p, err);
-    buf_done(&text);
     piece_ends(s, i, first);
     return r;
 }
@@ -324,7 +317,7 @@ static int wrong_parts(const struct split_input *in, const struct ref *ref, stru
         err, ERR_INVALID,
         "%s(): the reference has %u part%s, the call has %u pieces, and Cadre does not split parts. Either produce it "
         "in %u pieces%s (with a split), %sor call object.get and pass the value, which the proxy splits",
-        in->call->method, ref->n, ref->n == 1 ? "" : "s", in->n, in->n, joined ? " or a multiple" : "",
+        in->call.method, ref->n, ref->n == 1 ? "" : "s", in->n, in->n, joined ? " or a multiple" : "",
         joined || ref->n == 1 ? "or pass it to a ONE_TO_ALL method, where every rank gets all of it, " : "");
 }
 
@@ -333,18 +326,17 @@ static int split_ref(const struct splitting *p, struct err *err)
     const struct split_input *in = p->in;
     struct ref_found f;
     struct ref ref;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     int r = 0;
     if (in->pad)
         r = err_set(err, ERR_INVALID, "%s(): the parts of a reference are passed on unchanged and cannot be padded",
-                    in->call->method);
+                    in->call.method);
     if (r == 0 && ref_is(p->parts->args, p->parts->args_len, &f))
         r = ref_parse(f.text, f.text_len, &a, &ref, err);
     if (r == 0 && ref.n != p->s->n && (ref.form != REF_JOINED || ref.n % p->s->n))
         r = wrong_parts(in, &ref, err);
     for (uint32_t i = 0; r == 0 && i < p->s->n; i++)
         r = add_ref_parts(p, &ref, i, ref.n / p->s->n, err);
-    arena_done(&a);
     return r;
 }
 

@@ -28,7 +28,7 @@ struct split_input {
     bool positional, pad;
     uint8_t dispatch;
     bool ref; // the arguments are one reference, and a piece is some of its parts
-    const struct reference_call *call;
+    struct reference_call call;
     struct quota *quota;
     struct blob *marks; // the router's
 };

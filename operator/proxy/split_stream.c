@@ -56,8 +56,8 @@ static int add_to_piece(const struct split_stream *s, struct call *c, size_t pie
 
 static int make_head(const char *method, struct split_stream *s, uint32_t i, struct err *err)
 {
-    struct arena a = ARENA_INIT;
-    struct scatter doc;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    _cleanup_(scatter_done) struct scatter doc;
     scatter_init(&doc);
     int r = batch_slice(&s->batch, i * s->each, s->each, &a, &doc, err);
     size_t len = doc.own.len;
@@ -70,8 +70,6 @@ static int make_head(const char *method, struct split_stream *s, uint32_t i, str
         s->heads->len += len;
         s->heads_at[i + 1] = s->heads->len;
     }
-    scatter_done(&doc);
-    arena_done(&a);
     return r;
 }
 
@@ -186,10 +184,7 @@ void split_stream_free(struct split_stream *s)
 // Keeps a part of the last row, which some pieces get again.
 static void keep_last(struct split_stream *s, const struct record_part *part)
 {
-    if (s->n_last == s->size_last) {
-        s->size_last = MAX(s->size_last * 2, (size_t)4);
-        s->last = xrealloc(s->last, s->size_last, sizeof *s->last);
-    }
+    MEM_GROW(s->last, s->n_last, s->size_last);
     s->last[s->n_last++] = *part;
     blob_ref(part->blob);
 }

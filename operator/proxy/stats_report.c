@@ -78,8 +78,7 @@ static void write_method(const struct stats *s, const struct stats_method *m, st
 void stats_report_group(const struct group *g, struct buf *out)
 {
     const struct stats *s = &g->stats;
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     group_names_write(g, &w);
     const char *replicas = s->common->replicas ? s->common->replicas(s->common->ctx) : NULL;
@@ -100,7 +99,6 @@ void stats_report_group(const struct group *g, struct buf *out)
     transfer_progress_write(g, &w);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
 }
 
 // Metrics

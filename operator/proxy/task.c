@@ -21,7 +21,7 @@ static bool count_same(void *ctx, const char *role, const char *method)
 
 uint32_t task_above(const struct group *g, const struct call_head *h)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err ignored = ERR_INIT;
     struct json *via;
     struct slots s = {.member = group_first(g)};
@@ -31,7 +31,6 @@ uint32_t task_above(const struct group *g, const struct call_head *h)
                                 arena_strndup(&a, h->method, h->method_len));
     if (s.method && json_parse(h->via, h->via_len, NULL, &a, &via, &ignored) == 0)
         via_find(via, &(struct via_place){.ns = g->ns, .group = g->name, .rank = -1}, &a, count_same, &s);
-    arena_done(&a);
     return s.n;
 }
 

@@ -9,7 +9,7 @@
 
 int transfer_progress_take(struct member *m, const struct record *rec, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root = NULL;
     int64_t done, bytes;
     bool good = !rec->h.flags && json_parse(rec->body, rec->len, NULL, &a, &root, err) == 0 &&
@@ -17,7 +17,6 @@ int transfer_progress_take(struct member *m, const struct record *rec, struct er
                 done <= bytes && bytes <= BYTES_MAX;
     if (good)
         m->transfer = (struct member_transfer){done, bytes};
-    arena_done(&a);
     return good ? 0 : err_set(err, ERR_PROTO, "PROGRESS: rank %u must say \"done\" of \"bytes\"", m->rank);
 }
 

@@ -112,6 +112,14 @@ RETIRED = (
      ("operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
 )
 
+# Parts of a call that only some files may use: pattern, files. All others call the functions of these files.
+CALLERS = ("operator/proxy/", "tests/unit/operator/proxy/")
+PRIVATE = (
+    (r"\bstruct args\b|(?:->|\.)args\s*\.", ("operator/proxy/args.c", "operator/proxy/call.h")),
+    (r"\bstruct (?:answer|slot_result)\b|(?:->|\.)(?:answer|result)\s*\.", ("operator/proxy/answer.c", "operator/proxy/call.h")),
+    (r"(?:->|\.)sending\b", ("operator/proxy/call.c",)),
+)
+
 # Phrases that make a sentence hard to read, in documents, comments and messages. A comment may break inside of one.
 GAP = r"(?:[ \t]|\n[ \t]*(?://|#|\*)?[ \t]*)+"
 HARD = (
@@ -215,9 +223,17 @@ def check_phrases(path, text):
                 yield line_of(text, m.start()), "phrase", f"{' '.join(m.group(0).split())}: say {instead} (docs/style.md)"
 
 
+def check_private(path, code):
+    if path.startswith(CALLERS):
+        for pattern, files in PRIVATE:
+            for m in re.finditer(pattern, code) if path not in files else ():
+                yield line_of(code, m.start()), "private", f"{m.group(0)}: only {' and '.join(files)} may use it"
+
+
 def check_c(path, text, exists):
     yield from check_includes(path, text, exists)
     code = NOT_CODE.sub(blank, text)
+    yield from check_private(path, code)
     for m in CALL.finditer(code):
         yield line_of(code, m.start()), "banned", f"{m.group(1)}: use {BANNED[m.group(1)]}"
     for i, line in enumerate(text.split("\n"), 1):
@@ -355,6 +371,13 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("bench/a.c", C_HEAD + "int reservations; // of a Reservation\n", ["word", "word"]),
     ("tests/fuzz/a.c", C_HEAD + "int cut_and_join(void); // cuts rows\n", ["word", "word"]),
     ("tests/unit/operator/proxy/test_a.c", C_HEAD + "#define STALL_TEST(fn) installs(fn)\n", ["word"]),
+    ("operator/proxy/a.c", C_HEAD + "size_t n = c->args.want + c->answer.parked + slot->result.len;\n", ["private"] * 3),
+    ("operator/proxy/a.c", C_HEAD + "struct args *a; // of c->args.want\nstruct answer *b; struct slot_result *r;\n", ["private"] * 3),
+    ("operator/proxy/result.c", C_HEAD + "bool b = c->slots[0].sending.whole, d = slot->sending.whole;\n", ["private"] * 2),
+    ("operator/proxy/args.c", C_HEAD + "c->args.want = c->answer.parked;\n", ["private"]),
+    ("operator/proxy/answer.c", C_HEAD + "slot->result.len = c->answer.parked;\n", []),
+    ("operator/proxy/split.c", C_HEAD + "size_t n = p->parts->args - p->parts->args_len, answer = p.args;\n", []),
+    ("operator/gateway/a.c", C_HEAD + "struct answer { int args; } result = {.args = 1};\n", []),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "missing.h"\n', ["layer"]),

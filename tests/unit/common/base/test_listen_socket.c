@@ -50,6 +50,7 @@ static void names_and_halves_of_addresses_are_refused(void **state)
         if (listen_socket_open(wrong[i], &port, &err) != ERR_INVALID)
             fail_msg("%s", wrong[i]);
         assert_non_null(strstr(err.msg, wrong[i]));
+        assert_non_null(strstr(err.msg, "[<IPv6 address>]:<port>"));
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our client against the server on libwebsockets: what both promise, over TCP, TLS and Unix sockets.
-#include "tests/unit/common/ws/ws_fixture.h"
+#include "tests/unit/common/ws/ws_world.h"
 
 #include "common/base/mem.h"
 
@@ -14,68 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define MIB ((size_t)1 << 20)
-
-static struct ws_fixture f;
-static struct ws_peer p;
-static struct certs certs;
-
-static int setup_all(void **state)
-{
-    (void)state;
-    certs_make(&certs);
-    return 0;
-}
-
-static int teardown_all(void **state)
-{
-    (void)state;
-    certs_done(&certs);
-    return 0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    p = (struct ws_peer){0};
-    ws_fixture_start(&f, &(struct ws_server_config){
-                             .cert_pem = certs.server_cert, .key_pem = certs.server_key, .max_message = 8 * MIB});
-    ws_fixture_listen(&f, "127.0.0.1:0", false);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    ws_peer_stop(&p);
-    ws_fixture_stop(&f);
-    return 0;
-}
-
-static void open_peer(const struct ws_client_config *config)
-{
-    ws_peer_start(&p, &f, config);
-    WS_UNTIL(&f, p.opened || p.closed);
-    assert_string_equal(p.err.msg, "");
-    WS_UNTIL(&f, f.session);
-}
-
-static bool seen(const char *text)
-{
-    return strstr(buf_str(&f.trace), text) != NULL;
-}
-
-static void echo_both_kinds(void)
-{
-    struct err err = ERR_INIT;
-    ws_peer_send(&p, "grüße");
-    assert_int_equal(ws_client_message(p.client, false, "\0\1", 2, &err), 0);
-    ws_peer_send(&p, "");
-    WS_UNTIL(&f, p.got.len >= 14);
-    assert_int_equal(p.got.len, 14);
-    assert_memory_equal(p.got.data, "grüße|b:\0\1||", 14);
-}
 
 static void messages_come_back_over_tcp(void **state)
 {
@@ -92,17 +30,6 @@ static void messages_come_back_with_random_masks(void **state)
     (void)state;
     open_peer(&(struct ws_client_config){.mask_always = true});
     echo_both_kinds();
-}
-
-static void messages_come_back_over_tls(void **state)
-{
-    (void)state;
-    struct err err = ERR_INIT;
-    struct ws_tls *tls = ws_tls_new(certs.ca, &err);
-    ws_fixture_listen(&f, "127.0.0.1:0", true);
-    open_peer(&(struct ws_client_config){.tls = tls});
-    echo_both_kinds();
-    ws_tls_unref(tls);
 }
 
 static void messages_come_back_over_a_unix_socket(void **state)
@@ -320,143 +247,11 @@ static void records_are_batched_and_arrive(void **state)
     assert_int_equal(p.got.len, 24001); // one message
 }
 
-static void a_silent_session_is_asked_and_then_given_up(void **state)
-{
-    (void)state;
-    ws_peer_stop(&p);
-    ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 1000});
-    ws_fixture_listen(&f, "127.0.0.1:0", false);
-    open_peer(NULL);
-    for (int64_t end = clock_mono_ms(&clock_system) + 3500; clock_mono_ms(&clock_system) < end;)
-        loop_run_once(f.loop, 10); // it answers pings: it lives
-    assert_false(seen("close"));
-    ws_client_pause(p.client); // it does not read any more
-    WS_UNTIL(&f, seen("close 1006"));
-    assert_int_equal(ws_server_counters(f.server)->silent, 1);
-}
-
-static bool awaited;
-
-static bool waits(void *ctx, const struct ws_session *s)
-{
-    (void)ctx, (void)s;
-    return awaited;
-}
-
-static void listen_unix(bool (*waits_for)(void *ctx, const struct ws_session *s))
-{
-    char address[64];
-    snprintf(address, sizeof address, "unix:/tmp/cadre-test-ws-%d.sock", (int)getpid());
-    ws_peer_stop(&p);
-    ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 40, .waits = waits_for});
-    ws_fixture_listen(&f, address, false);
-}
-
-static void a_session_of_this_host_is_asked_only_while_somebody_waits(void **state)
-{
-    (void)state;
-    awaited = false;
-    listen_unix(waits);
-    open_peer(NULL);
-    echo_both_kinds();
-    ws_client_pause(p.client); // it answers no ping
-    for (int i = 0; i < 100; i++)
-        loop_run_once(f.loop, 5);
-    assert_false(seen("close"));
-    awaited = true;
-    struct err err = ERR_INIT;
-    assert_int_equal(ws_session_message(f.session, true, "a question", 10, &err), 0);
-    WS_UNTIL(&f, seen("close 1006"));
-    assert_int_equal(ws_server_counters(f.server)->silent, 1);
-}
-
-static const struct ws_session *awaited_one; // the only session that somebody waits for
-static size_t looks;                         // at sessions, since the last one at that one; 0 = not yet
-
-static bool waits_for_one(void *ctx, const struct ws_session *s)
-{
-    (void)ctx;
-    looks = s == awaited_one ? 1 : looks ? looks + 1 : 0;
-    return s == awaited_one;
-}
-
-// The rounds over the connections end when none needs them. A connection that leaves must not make a part of a round
-// look like a whole one.
-static void a_session_is_awaited_while_others_leave(void **state)
-{
-    enum { OTHERS = 200, LEAVE = 100 };
-    static struct ws_peer others[OTHERS];
-    struct err err = ERR_INIT;
-    (void)state;
-    listen_unix(waits_for_one);
-    open_peer(NULL);
-    ws_client_pause(p.client); // it answers no ping
-    struct ws_session *session = f.session;
-    for (size_t i = 0; i < OTHERS; i++) {
-        ws_peer_start(&others[i], &f, NULL);
-        WS_UNTIL(&f, others[i].opened);
-    }
-    awaited_one = session;
-    assert_int_equal(ws_session_message(session, true, "a question", 10, &err), 0);
-    WS_UNTIL(&f, looks > LEAVE);
-    for (size_t i = 0; i < LEAVE; i++)
-        ws_peer_stop(&others[i]);
-    WS_UNTIL(&f, seen("close 1006 no answer to a ping"));
-    assert_int_equal(ws_server_counters(f.server)->silent, 1);
-    for (size_t i = LEAVE; i < OTHERS; i++)
-        ws_peer_stop(&others[i]);
-}
-
-// It is not listened to, so it cannot be heard; whether it takes what waits for it can be seen.
-// Its pings are not read; it would take the server for dead.
-static void a_server_that_does_not_listen_shows_that_it_is_there(void **state)
-{
-    (void)state;
-    ws_peer_stop(&p);
-    ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 4000}); // it shows itself every 200 ms
-    ws_fixture_listen(&f, "127.0.0.1:0", false);
-    open_peer(&(struct ws_client_config){.ping_ms = 300, .pong_ms = 1500});
-    ws_session_pause(f.session);
-    for (int64_t end = clock_mono_ms(&clock_system) + 3000; clock_mono_ms(&clock_system) < end && !p.closed;)
-        loop_run_once(f.loop, 10);
-    assert_false(p.closed);
-    ws_session_resume(f.session);
-    ws_peer_send(&p, "hello");
-    WS_UNTIL(&f, p.got.len);
-}
-
-static void a_paused_session_that_takes_nothing_is_given_up(void **state)
-{
-    struct err err = ERR_INIT;
-    (void)state;
-    ws_peer_stop(&p);
-    ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 40});
-    ws_fixture_listen(&f, "127.0.0.1:0", false);
-    open_peer(NULL);
-    ws_session_pause(f.session);
-    for (int i = 0; i < 100; i++) // nothing waits for it: it is left alone
-        loop_run_once(f.loop, 5);
-    assert_false(seen("close"));
-    ws_client_pause(p.client);
-    char *data = xcalloc(1, MIB);
-    for (int i = 0; i < 32; i++)
-        assert_int_equal(ws_session_message(f.session, false, data, MIB, &err), 0);
-    free(data);
-    WS_UNTIL(&f, seen("close 1006 it has stopped reading"));
-    assert_int_equal(ws_server_counters(f.server)->silent, 1);
-}
-
 static void connections_over_the_cap_are_turned_away(void **state)
 {
     (void)state;
     struct ws_peer other = {0};
-    ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.max_connections = 1});
-    ws_fixture_listen(&f, "127.0.0.1:0", false);
+    world_restart(&(struct ws_server_config){.max_connections = 1}, "127.0.0.1:0");
     open_peer(NULL);
     ws_peer_start(&other, &f, NULL);
     WS_UNTIL(&f, other.closed);
@@ -474,66 +269,11 @@ static void a_quota_bounds_what_a_session_makes_us_hold(void **state)
     (void)state;
     struct err err = ERR_INIT;
     _cleanup_(free_p) char *data = xcalloc(1, MIB);
-    ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.max_session = MIB / 2});
-    ws_fixture_listen(&f, "127.0.0.1:0", false);
+    world_restart(&(struct ws_server_config){.max_session = MIB / 2}, "127.0.0.1:0");
     open_peer(NULL);
     assert_int_equal(ws_client_message(p.client, false, data, MIB, &err), 0);
     WS_UNTIL(&f, p.closed);
     assert_int_equal(p.code, FRAME_CLOSE_TRY_LATER);
-}
-
-static void an_untrusted_server_is_refused(void **state)
-{
-    (void)state;
-    struct err err = ERR_INIT;
-    struct ws_tls *other = ws_tls_new(certs.other_ca, &err), *right = ws_tls_new(certs.ca, &err);
-    ws_fixture_listen(&f, "127.0.0.1:0", true);
-    ws_peer_start(&p, &f, &(struct ws_client_config){.tls = other});
-    WS_UNTIL(&f, p.closed);
-    assert_int_equal(p.err.code, ERR_FORBIDDEN);
-    assert_non_null(strstr(p.err.msg, "not trusted"));
-    ws_peer_stop(&p);
-    ws_peer_start(&p, &f, &(struct ws_client_config){.tls = right, .server_name = "somebody.else"});
-    WS_UNTIL(&f, p.closed);
-    assert_int_equal(p.err.code, ERR_FORBIDDEN);
-    assert_non_null(strstr(p.err.msg, "name"));
-    ws_peer_stop(&p);
-    open_peer(&(struct ws_client_config){.tls = right, .server_name = "kubernetes"});
-    ws_tls_unref(other);
-    ws_tls_unref(right);
-}
-
-static void a_new_certificate_serves_new_connections(void **state)
-{
-    (void)state;
-    struct certs fresh;
-    struct err err = ERR_INIT;
-    struct ws_peer second = {0};
-    certs_make(&fresh);
-    struct ws_tls *old_ca = ws_tls_new(certs.ca, &err), *new_ca = ws_tls_new(fresh.ca, &err);
-    ws_fixture_listen(&f, "127.0.0.1:0", true);
-    open_peer(&(struct ws_client_config){.tls = old_ca});
-    assert_int_equal(ws_server_certificate(f.server, fresh.server_cert, certs.server_key, &err), ERR_INVALID);
-    assert_int_equal(ws_server_certificate(f.server, "nonsense", certs.server_key, &err), ERR_INVALID);
-    assert_int_equal(ws_server_certificate(f.server, fresh.server_cert, fresh.server_key, &err), 0);
-    ws_peer_start(&second, &f, &(struct ws_client_config){.tls = new_ca});
-    WS_UNTIL(&f, second.opened || second.closed);
-    assert_string_equal(second.err.msg, "");
-    echo_both_kinds(); // the old connection lives on
-    ws_peer_stop(&second);
-    ws_tls_unref(old_ca);
-    ws_tls_unref(new_ca);
-    certs_done(&fresh);
-}
-
-static void a_ca_that_is_none_is_refused(void **state)
-{
-    (void)state;
-    struct err err = ERR_INIT;
-    assert_null(ws_tls_new("", &err));
-    assert_null(ws_tls_new("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", &err));
-    assert_int_equal(err.code, ERR_INVALID);
 }
 
 static void a_connection_that_cannot_be_says_why(void **state)
@@ -616,41 +356,31 @@ static void what_is_queued_before_opening_goes_out_after(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(messages_come_back_over_tcp),
-        T(messages_come_back_with_random_masks),
-        T(messages_come_back_over_tls),
-        T(messages_come_back_over_a_unix_socket),
-        T(the_server_sees_headers_and_the_path_without_its_query),
-        T(a_refusal_reaches_the_client_with_status_and_reason),
-        T(only_known_subprotocols_are_spoken),
-        T(the_client_closes_and_both_know_why),
-        T(the_server_closes_and_both_know_why),
-        T(a_client_that_disappears_is_noticed),
-        T(a_server_that_disappears_is_noticed),
-        T(a_message_over_the_cap_is_refused_by_the_server),
-        T(a_message_over_the_cap_is_refused_by_the_client),
-        T(the_client_can_stop_listening_for_a_while),
-        T(the_server_can_stop_listening_for_a_while),
-        T(a_slow_reader_fills_the_queue_up_to_its_cap),
-        T(the_server_tells_when_a_session_has_drained),
-        T(records_are_batched_and_arrive),
-        T(a_silent_session_is_asked_and_then_given_up),
-        T(a_session_of_this_host_is_asked_only_while_somebody_waits),
-        T(a_session_is_awaited_while_others_leave),
-        T(a_server_that_does_not_listen_shows_that_it_is_there),
-        T(a_paused_session_that_takes_nothing_is_given_up),
-        T(connections_over_the_cap_are_turned_away),
-        T(a_quota_bounds_what_a_session_makes_us_hold),
-        T(an_untrusted_server_is_refused),
-        T(a_new_certificate_serves_new_connections),
-        T(a_ca_that_is_none_is_refused),
-        T(a_connection_that_cannot_be_says_why),
-        T(a_configuration_that_cannot_work_is_refused_at_once),
-        T(a_client_may_be_freed_in_any_callback),
-        T(a_client_may_be_closed_before_it_opens),
-        T(what_is_queued_before_opening_goes_out_after),
+        WS_TEST(messages_come_back_over_tcp),
+        WS_TEST(messages_come_back_with_random_masks),
+        WS_TEST(messages_come_back_over_a_unix_socket),
+        WS_TEST(the_server_sees_headers_and_the_path_without_its_query),
+        WS_TEST(a_refusal_reaches_the_client_with_status_and_reason),
+        WS_TEST(only_known_subprotocols_are_spoken),
+        WS_TEST(the_client_closes_and_both_know_why),
+        WS_TEST(the_server_closes_and_both_know_why),
+        WS_TEST(a_client_that_disappears_is_noticed),
+        WS_TEST(a_server_that_disappears_is_noticed),
+        WS_TEST(a_message_over_the_cap_is_refused_by_the_server),
+        WS_TEST(a_message_over_the_cap_is_refused_by_the_client),
+        WS_TEST(the_client_can_stop_listening_for_a_while),
+        WS_TEST(the_server_can_stop_listening_for_a_while),
+        WS_TEST(a_slow_reader_fills_the_queue_up_to_its_cap),
+        WS_TEST(the_server_tells_when_a_session_has_drained),
+        WS_TEST(records_are_batched_and_arrive),
+        WS_TEST(connections_over_the_cap_are_turned_away),
+        WS_TEST(a_quota_bounds_what_a_session_makes_us_hold),
+        WS_TEST(a_connection_that_cannot_be_says_why),
+        WS_TEST(a_configuration_that_cannot_work_is_refused_at_once),
+        WS_TEST(a_client_may_be_freed_in_any_callback),
+        WS_TEST(a_client_may_be_closed_before_it_opens),
+        WS_TEST(what_is_queued_before_opening_goes_out_after),
     };
-    return cmocka_run_group_tests(tests, setup_all, teardown_all);
+    return cmocka_run_group_tests(tests, world_setup_all, world_teardown_all);
 }

@@ -346,7 +346,7 @@ static void an_address_must_make_sense(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"",        "host:1",       "http://host:1", "ws://host",
-                                        "ws://:1", "wss://host:0", "ws://h:x"};
+                                        "ws://:1", "wss://host:0", "ws://h:x",      "ws://::1:80"};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct err err = ERR_INIT;
         const struct ws_replicas_config config = {.url = wrong[i]};

@@ -2,7 +2,7 @@
 // Which peers the gateway admits, what refused peers get, and how long a client stays.
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "tests/unit/support/gateway_fixture.h"
+#include "tests/unit/operator/gateway/gateway_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,24 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
 #define HELLO_BODY "{\"role\":\"controller\",\"version\":1}"
-
-static struct gateway_fixture f;
-
-static int setup(void **state)
-{
-    (void)state;
-    gateway_fixture_start(&f, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    gateway_fixture_stop(&f);
-    return 0;
-}
 
 // Connects, and is refused before the 101 with this status, and with a message that contains the text.
 static void assert_refused(const char *path, const char *token, const char *subprotocols, int status, const char *text)
@@ -219,8 +202,6 @@ static void test_session_ends_with_its_token(void **state)
     gateway_peer_hang_up(&q);
     gateway_peer_hang_up(&worker);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

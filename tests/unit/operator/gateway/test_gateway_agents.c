@@ -2,7 +2,7 @@
 // Agents at the gateway: the token of their pod, refused agents, commands to them and reports from them.
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "tests/unit/support/gateway_fixture.h"
+#include "tests/unit/operator/gateway/gateway_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,22 +14,6 @@
 
 #define HELLO_BODY "{\"role\":\"agent\",\"version\":1,\"groups\":[]}"
 #define POD_TOKEN "pod llama-0-0 uid-0"
-
-static struct gateway_fixture f;
-
-static int setup(void **state)
-{
-    (void)state;
-    gateway_fixture_start(&f, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    gateway_fixture_stop(&f);
-    return 0;
-}
 
 static void dial(struct gateway_peer *p, const char *token)
 {
@@ -240,8 +224,6 @@ static void test_broken_records(void **state)
     gateway_peer_hang_up(&p);
     gateway_peer_hang_up(&q);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -2,7 +2,7 @@
 // Clients at the gateway: their calls are answered, also while the gateway stops.
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "tests/unit/support/gateway_fixture.h"
+#include "tests/unit/operator/gateway/gateway_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,24 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
 #define HELLO_BODY "{\"role\":\"controller\",\"version\":1}"
-
-static struct gateway_fixture f;
-
-static int setup(void **state)
-{
-    (void)state;
-    gateway_fixture_start(&f, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    gateway_fixture_stop(&f);
-    return 0;
-}
 
 static void test_hello_and_welcome(void **state)
 {
@@ -446,8 +429,6 @@ static void test_end_without_a_word(void **state)
     gateway_peer_hang_up(&q);
     gateway_peer_hang_up(&worker);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

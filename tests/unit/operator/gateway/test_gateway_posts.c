@@ -5,7 +5,7 @@
 #include "operator/gateway/gateway_state.h"
 #include "operator/proxy/tenant.h"
 #include "tests/fakeapi/certs.h"
-#include "tests/unit/support/gateway_fixture.h"
+#include "tests/unit/operator/gateway/gateway_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,25 +20,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
 #define CALL(args) \
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{\"method\":\"echo\",\"args\":" args "}}"
-
-static struct gateway_fixture f;
-
-static int setup(void **state)
-{
-    (void)state;
-    gateway_fixture_start(&f, NULL, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    gateway_fixture_stop(&f);
-    return 0;
-}
 
 // Frees the answer.
 static void assert_answer(char *answer, const char *begins, const char *has)
@@ -339,8 +322,6 @@ static void test_ca(void **state)
     assert_answer(gateway_ask(&f, get, sizeof get - 1), "HTTP/1.1 200 ", certs.ca);
     certs_done(&certs);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -3,7 +3,7 @@
 // which answer calls.
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "tests/unit/support/gateway_fixture.h"
+#include "tests/unit/operator/gateway/gateway_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,27 +21,17 @@
 
 enum { RANKS = 4 };
 
-static struct gateway_fixture f;
 static pid_t pids[RANKS]; // of real processes, 0 = none
-
-static int setup(void **state)
-{
-    (void)state;
-    gateway_fixture_start(&f, NULL, NULL);
-    return 0;
-}
 
 static int teardown(void **state)
 {
-    (void)state;
     for (int i = 0; i < RANKS; i++)
         if (pids[i]) {
             kill(pids[i], SIGKILL);
             waitpid(pids[i], NULL, 0);
             pids[i] = 0;
         }
-    gateway_fixture_stop(&f);
-    return 0;
+    return world_teardown(state);
 }
 
 static void dial(struct gateway_peer *p, uint32_t rank, const char *ticket)
@@ -337,21 +327,21 @@ static void test_real_process_dials_again(void **state)
     gateway_peer_hang_up(&p);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define WORKER_TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_welcome),
-        TEST(test_a_ticket_is_good_once),
-        TEST(test_welcome_that_was_lost),
-        TEST(test_tickets_that_are_refused),
-        TEST(test_the_group_comes_later),
-        TEST(test_restart),
-        TEST(test_broken_protocol),
-        TEST(test_real_processes),
-        TEST(test_real_process_that_is_stopped),
-        TEST(test_real_process_dials_again),
+        WORKER_TEST(test_welcome),
+        WORKER_TEST(test_a_ticket_is_good_once),
+        WORKER_TEST(test_welcome_that_was_lost),
+        WORKER_TEST(test_tickets_that_are_refused),
+        WORKER_TEST(test_the_group_comes_later),
+        WORKER_TEST(test_restart),
+        WORKER_TEST(test_broken_protocol),
+        WORKER_TEST(test_real_processes),
+        WORKER_TEST(test_real_process_that_is_stopped),
+        WORKER_TEST(test_real_process_dials_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
