@@ -187,6 +187,8 @@ static void worker_end(struct connection *c)
     bool unseen = c->lost && !w->heard && clock_mono_ms(loop_clock(g->loop)) - w->since_ms < UNSEEN_WELCOME_MS;
     if (unseen && s && s->attempt == w->ticket.attempt && s->next == w->ticket.serial + 1)
         s->next = w->ticket.serial;
+    if (c->cut)
+        w->member->cut = arena_strdup(&w->member->arena, c->cut);
     router_leave(&g->router, w->member);
     tell(g, &w->ticket);
     quota_unref(w->quota);

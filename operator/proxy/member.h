@@ -85,6 +85,7 @@ struct member {
     // After its connection has ended, calls wait for its exit code until leave_at:
     struct list leaving;
     int64_t leave_at;
+    const char *cut; // why the proxy cut its connection; NULL = it did not
     // From when it can answer no more, until all of its calls have got their errors:
     struct list failing; // in its namespace's list
     const char *end;     // how it ended, for messages; NULL = it has not

@@ -437,7 +437,8 @@ void router_leave(struct router *r, struct member *m)
     else if (m->n_pending && !late && exited)
         fail_exited(r, m, &(struct process_end){at->exit_code, ""});
     else
-        fail_pending(r, m, "lost its connection", NULL);
+        fail_pending(r, m, m->cut ? arena_printf(&m->arena, "lost its connection (%s)", m->cut) : "lost its connection",
+                     NULL);
 }
 
 static int take_answer(struct call_slot *slot, const struct record *rec)

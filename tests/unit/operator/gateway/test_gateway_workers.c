@@ -294,7 +294,8 @@ static void stop_a_real_process(const char *address)
     assert_true(WIFSTOPPED(status));
     gateway_peer_call(&p, 2, "{\"method\":\"add\"}", "[1]");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 2 0 {\"code\":\"UNAVAILABLE\""));
-    assert_true(gateway_peer_got(&p, "lost its connection while add() was pending; it may have run"));
+    assert_true(
+        gateway_peer_got(&p, "lost its connection (no answer to a ping) while add() was pending; it may have run"));
     gateway_peer_call(&p, 3, "{\"method\":\"add\"}", "[0]"); // waits for it
     kill(pids[0], SIGCONT);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 3 - "));
