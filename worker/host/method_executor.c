@@ -87,8 +87,7 @@ static void deliver(void *ctx)
     struct method_executor *e = ctx;
     struct list batch = LIST_INIT(batch);
     pthread_mutex_lock(&e->mutex);
-    for (struct list *l; (l = list_pop(&e->finished));)
-        list_append(&batch, l);
+    list_splice(&batch, &e->finished);
     if (e->lent ? e->in_loop && may_begin(e->lanes[0]) : e->turning && e->brief)
         loop_stop(e->loop); // this thread has a job to run, or the loop is to be lent
     pthread_mutex_unlock(&e->mutex);
