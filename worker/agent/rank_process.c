@@ -234,7 +234,7 @@ static void on_child_exit(void *ctx, int status)
         p->exit = (struct process_exit){.code = WEXITSTATUS(status)};
     if (!p->stopping)
         kill_group(p);
-    p->orphans = child_reaper_watch_orphans(p->config.reaper, on_orphan, p);
+    p->orphans = child_reaper_watch(p->config.reaper, 0, on_orphan, p);
     loop_timer_arm(p->gone_timer, 0); // PROCESS_EXITED comes first in any case
     p->config.fn(p->config.ctx, PROCESS_EXITED);
 }
@@ -282,7 +282,7 @@ static struct process *watch(const struct process_config *c, pid_t pid, int star
     p->dir = xstrdup(c->dir ? c->dir : ".");
     p->pid = pid;
     p->start_fd = start_fd;
-    p->child = child_reaper_watch_child(c->reaper, pid, on_child_exit, p);
+    p->child = child_reaper_watch(c->reaper, pid, on_child_exit, p);
     p->kill_timer = loop_timer_new(c->loop, on_kill_timer, p);
     p->gone_timer = loop_timer_new(c->loop, look_gone, p);
     p->start_poll = loop_poll_read(c->loop, start_fd, on_start_fd, p, err);
