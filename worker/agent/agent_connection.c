@@ -98,7 +98,6 @@ static void on_heartbeat(void *ctx)
     struct json_writer w;
     const struct pod_archives *pod_archives = agent_pod_archives(c->config.agent);
     uint64_t gpus = probe_version(c->config.gpus), archives = pod_archives_version(pod_archives);
-    writer_init(&w, 0);
     message_heartbeat(gpus != c->gpus_told ? c->config.gpus : NULL, archives != c->archives_told ? pod_archives : NULL,
                       &w);
     c->gpus_told = gpus;
@@ -129,7 +128,6 @@ static void on_open(void *ctx, const char *subprotocol)
     struct connection *c = ctx;
     struct json_writer w;
     (void)subprotocol;
-    writer_init(&w, 0);
     message_hello(c->config.agent, c->config.gpus, &w);
     c->gpus_told = probe_version(c->config.gpus);
     c->archives_told = pod_archives_version(agent_pod_archives(c->config.agent));
@@ -164,7 +162,6 @@ static void refuse(struct connection *c, enum record_type type, const struct com
 {
     struct json_writer w;
     rank_output_say(agent_output(c->config.agent), "%s refused: %s", record_type_name(type), why->msg);
-    writer_init(&w, 0);
     message_refused(type, command, why, &w);
     send_or_drop(c, RECORD_REFUSED, &w);
 }
@@ -369,7 +366,6 @@ void connection_report(struct connection *c, const struct agent_report *r)
     struct json_writer w;
     if (!c->greeted)
         return;
-    writer_init(&w, 0);
     enum record_type type = message_report(r, &w);
     c->gpus_told = 0; // another rank may have them now
     send_or_drop(c, type, &w);

@@ -59,7 +59,6 @@ static void on_packet(struct control *c, size_t len)
         agent_command(c->agent, command, &err);
     if (err.code < 0) {
         struct json_writer w;
-        writer_init(&w, 0);
         message_refused(h.type, command, &err, &w);
         send_record(c, RECORD_REFUSED, &w);
     }
@@ -107,7 +106,6 @@ void control_report(struct control *c, const struct agent_report *r)
     struct json_writer w;
     if (r->type != SUPERVISOR_REPORT_EXITED && r->type != SUPERVISOR_REPORT_STOPPED)
         return;
-    writer_init(&w, 0);
     enum record_type type = message_report(r, &w);
     send_record(c, type, &w);
 }

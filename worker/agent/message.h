@@ -9,7 +9,7 @@
 struct probe;
 struct pod_archives;
 
-// Each function writes one JSON document into `w`. The caller has initialised `w`.
+// Each function starts `w`, and writes one JSON document into it. The caller ends it with writer_done().
 
 // Writes what the agent knows about its groups, archives and GPUs. `gpus` may be NULL.
 void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w);

@@ -58,7 +58,6 @@ static void on_report(void *ctx, const struct agent_report *report)
 {
     struct fixture *f = ctx;
     struct json_writer w;
-    writer_init(&w, 0);
     enum record_type type = message_report(report, &w);
     for (size_t i = 0; i < REPLICAS; i++)
         tell(&f->replicas[i], type, &w);
@@ -88,7 +87,6 @@ static void deliver(void *ctx)
     if (command_parse(type, o->body, strlen(o->body), &c, &err) == 0)
         agent_command(o->replica->fixture->agent, c, &err);
     if (err.code < 0) {
-        writer_init(&w, 0);
         message_refused(o->type, c, &err, &w);
         tell(o->replica, RECORD_REFUSED, &w);
         writer_done(&w);
@@ -114,7 +112,6 @@ static void connect(struct fixture *f, int replica)
     struct replica *r = &f->replicas[replica];
     struct json_writer w;
     struct err err = ERR_INIT;
-    writer_init(&w, 0);
     message_hello(f->agent, NULL, &w);
     if (agents_join(r->agents, &id, buf_str(&w.buf), w.buf.len, on_command, r, &r->peer, &err) < 0)
         fail_msg("%s", err.msg);

@@ -85,7 +85,6 @@ static void report(struct sim_agent *g, const struct supervisor_action *a)
     struct json_writer b;
     if (r.type == SUPERVISOR_REPORT_STARTED)
         r.supervisor = g->supervisor;
-    writer_init(&b, 0);
     enum record_type type = message_report(&r, &b);
     for (int i = 0; i < SIM_LINES; i++)
         say(g->lines[i], type, &b);
@@ -185,7 +184,6 @@ static void obey(struct sim_agent *g, struct sim_world *w, struct sim_line *l, c
         follow(g, w);
     }
     if (err.code < 0) {
-        writer_init(&b, 0);
         message_refused(o->type, c, &err, &b);
         say(l, RECORD_REFUSED, &b);
         writer_done(&b);
