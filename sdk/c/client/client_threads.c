@@ -4,13 +4,13 @@
 #include "common/base/cond.h"
 #include "common/base/mem.h"
 #include "common/base/spin.h"
+#include "common/base/thread.h"
 #include "sdk/c/client/client.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -173,18 +173,14 @@ static void make_lock(struct client_threads *t)
 void client_threads_start(struct cadre_client *c)
 {
     struct client_threads *t = xcalloc(1, sizeof *t);
-    sigset_t all, old;
     t->client = c;
     t->alarm = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->alarm < 0)
         abort(); // as when the loop gets no descriptor
     make_lock(t);
     c->threads = t; // before the thread starts: its first callback may use the client
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the program's
-    if (pthread_create(&t->thread, NULL, run, t) != 0)
+    if (thread_start(&t->thread, run, t) != 0)
         abort();
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 void client_threads_stop(struct client_threads *t)
