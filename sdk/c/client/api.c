@@ -3,6 +3,7 @@
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
+#include "common/wire/call_head.h"
 #include "common/wire/mode.h"
 #include "common/wire/traceparent.h"
 #include "sdk/c/client/callback_thread.h"
@@ -13,7 +14,6 @@ enum { LOCKED_COPY_MAX = 256 << 10 }; // bytes that are copied with the lock of 
 
 #define INFO_METHOD "group.info"
 #define KILL_METHOD "group.kill"
-#define TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000) // the longest timeout that the proxy takes
 
 const char *cadre_client_version(void)
 {
@@ -129,7 +129,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
         return err_set(err, ERR_INVALID, "%s(): no group: set it in the call or in the client", r->method);
     if (r->rank < -1 || r->rank >= RECORD_GROUP)
         return err_set(err, ERR_INVALID, "%s(): there is no rank %lld", r->method, (long long)r->rank);
-    if (r->timeout_ms < 0 || r->timeout_ms > TIMEOUT_MAX_MS || r->attempt < 0)
+    if (r->timeout_ms < 0 || r->timeout_ms > CALL_HEAD_TIMEOUT_MAX_MS || r->attempt < 0)
         return err_set(err, ERR_INVALID, "%s(): a negative attempt or timeout, or a timeout over 7 days; 0 is none",
                        r->method);
     bool modes =
@@ -304,8 +304,7 @@ cadre_client_code cadre_client_kill(cadre_client *c, const char *group, int64_t 
 
 size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
 {
-    int64_t now = clock_mono_ms(&clock_system);
-    int64_t end = timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
+    int64_t end = client_end_of(timeout_ms);
     client_enter(c);
     uint64_t before = c->answered;
     while (c->answered == before && !c->turning && c->calls.used > c->n_kept && client_pass(c, end))

@@ -236,6 +236,12 @@ void client_leave_waiting(struct cadre_client *c)
     client_leave(c);
 }
 
+int64_t client_end_of(int64_t timeout_ms)
+{
+    int64_t now = now_ms();
+    return timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
+}
+
 bool client_pass(struct cadre_client *c, int64_t end)
 {
     struct client_threads *t = c->threads;
@@ -263,8 +269,6 @@ bool client_watch(struct cadre_client *c, int64_t end)
 {
     struct client_threads *t = c->threads;
     int64_t left = MAX(end - now_ms(), (int64_t)0);
-    if (!t)
-        return client_pass(c, end);
     if (c->ended || c->turning || !left)
         return false;
     if (!t->taken && !t->n_waiting)
