@@ -316,7 +316,6 @@ static void on_report(struct pod_group *g, const struct supervisor_action *actio
 
 static void on_action(struct pod_group *g, const struct supervisor_action *action)
 {
-    struct rank_place *p = NULL;
     switch (action->type) {
     case SUPERVISOR_RESOLVE:
         g->resolve = loop_resolve_new(g->agent->config.loop, action->host, NULL, on_resolved, g);
@@ -328,14 +327,10 @@ static void on_action(struct pod_group *g, const struct supervisor_action *actio
         on_launch(g, action);
         break;
     case SUPERVISOR_TERMINATE:
-        p = place_of(g, action->rank);
-        if (p)
-            rank_place_stop(p, action->grace_ms);
+        rank_place_stop(place_of(g, action->rank), action->grace_ms);
         break;
     case SUPERVISOR_KILL:
-        p = place_of(g, action->rank);
-        if (p)
-            rank_place_kill(p);
+        rank_place_kill(place_of(g, action->rank));
         break;
     case SUPERVISOR_REPORT:
         on_report(g, action);
