@@ -91,8 +91,8 @@ int agent_control_open(struct agent_control *r, int *ret_fd, struct err *err)
         return err_set(err, ERR_UNAVAILABLE, "cannot open a socket for the agent: %s", strerror(errno));
     r->fd = ends[0];
     *ret_fd = ends[1];
-    r->poll = loop_poll_new(r->loop, r->fd, on_readable, r);
-    return r->poll ? loop_poll_set(r->poll, LOOP_READ, err) : 0;
+    r->poll = loop_poll_read(r->loop, r->fd, on_readable, r, err);
+    return r->poll ? 0 : err->code;
 }
 
 void agent_control_drain(struct agent_control *r)

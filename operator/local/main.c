@@ -157,8 +157,8 @@ static int watch_parent(struct local *l, struct err *err)
         return err_set(err, ERR_UNAVAILABLE, "the program that started this run has ended");
     if (l->parent_fd < 0)
         return 0;
-    l->parent = loop_poll_new(l->loop, l->parent_fd, on_parent_gone, l);
-    return l->parent ? loop_poll_set(l->parent, LOOP_READ, err) : 0;
+    l->parent = loop_poll_read(l->loop, l->parent_fd, on_parent_gone, l, err);
+    return l->parent ? 0 : err->code;
 }
 
 // `token_file` contains the token for the address; NULL = the address needs none.
