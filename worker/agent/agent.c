@@ -413,7 +413,7 @@ static struct pod_group *group_need(struct agent *a, const struct command *c, st
     struct pod_group *known = group_find(a, c->group);
     if (known)
         return known;
-    if (c->type == COMMAND_KILL)
+    if (c->type == RECORD_KILL)
         err_set(err, ERR_CONFLICT, "none of its processes runs here");
     else if (a->closing)
         err_set(err, ERR_CONFLICT, "the pod is about to end");
@@ -429,7 +429,7 @@ int agent_command(struct agent *a, struct command *c, struct err *err)
         return err->code;
     int r = supervisor_command(g->supervisor, loop_now_ms(a->config.loop), c, err);
     carry_out(g);
-    if (r == 0 && c->type == COMMAND_STOP && c->end)
+    if (r == 0 && c->type == RECORD_STOP && c->end)
         agent_shutdown(a, c->grace_ms);
     return r;
 }

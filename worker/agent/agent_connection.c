@@ -166,11 +166,11 @@ static void refuse(struct connection *c, enum record_type type, const struct com
     send_or_drop(c, RECORD_REFUSED, &w);
 }
 
-static void on_command(struct connection *c, const struct record *r, enum command_type type)
+static void on_command(struct connection *c, const struct record *r)
 {
     struct command *command = NULL;
     struct err err = ERR_INIT;
-    if (command_parse(type, r->body, r->len, &command, &err) == 0)
+    if (command_parse(r->h.type, r->body, r->len, &command, &err) == 0)
         agent_command(c->config.agent, command, &err);
     if (err.code < 0 && c->client)
         refuse(c, r->h.type, command, &err);
@@ -213,11 +213,10 @@ static void on_refused(struct connection *c, const struct record *r)
 
 static void on_record(struct connection *c, const struct record *r)
 {
-    enum command_type type;
     if (!c->up && r->h.type == RECORD_WELCOME)
         on_welcome(c, r);
-    else if (c->up && message_command_type(r->h.type, &type))
-        on_command(c, r, type);
+    else if (c->up && command_is(r->h.type))
+        on_command(c, r);
     else if (c->up && r->h.type == RECORD_OUTPUT)
         listen_command(&c->listen, r->body, r->len);
     else if (c->up && r->h.type == RECORD_ARCHIVE)

@@ -156,30 +156,12 @@ void message_refused(enum record_type command, const struct command *c, const st
     if (c) {
         writer_str(w, "group", c->group);
         writer_i64(w, "attempt", c->attempt);
-        if (c->type == COMMAND_KILL)
+        if (c->type == RECORD_KILL)
             writer_i64(w, "rank", c->rank);
     }
     writer_str(w, "code", err_name(err->code));
     writer_str(w, "message", err->msg);
     writer_object_end(w);
-}
-
-bool message_command_type(unsigned record_type, enum command_type *ret)
-{
-    static const struct {
-        enum record_type record;
-        enum command_type command;
-    } types[] = {{RECORD_PREPARE, COMMAND_PREPARE},
-                 {RECORD_START, COMMAND_START},
-                 {RECORD_RESTART, COMMAND_RESTART},
-                 {RECORD_STOP, COMMAND_STOP},
-                 {RECORD_KILL, COMMAND_KILL}};
-    for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (types[i].record == record_type) {
-            *ret = types[i].command;
-            return true;
-        }
-    return false;
 }
 
 int64_t message_heartbeat_ms(const char *welcome, size_t len)

@@ -79,12 +79,11 @@ struct order { // an order that has not arrived at the agent
 static void deliver(void *ctx)
 {
     struct order *o = ctx;
-    enum command_type type;
     struct command *c = NULL;
     struct err err = ERR_INIT;
     struct json_writer w;
-    assert_true(message_command_type(o->type, &type));
-    if (command_parse(type, o->body, strlen(o->body), &c, &err) == 0)
+    assert_true(command_is(o->type));
+    if (command_parse(o->type, o->body, strlen(o->body), &c, &err) == 0)
         agent_command(o->replica->fixture->agent, c, &err);
     if (err.code < 0) {
         message_refused(o->type, c, &err, &w);
