@@ -12,9 +12,6 @@
 
 enum { LOCKED_COPY_MAX = 256 << 10 }; // bytes that are copied with the lock of the client
 
-#define INFO_METHOD "group.info"
-#define KILL_METHOD "group.kill"
-
 const char *cadre_client_version(void)
 {
     return CADRE_VERSION;
@@ -281,25 +278,30 @@ cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request 
     return o.code;
 }
 
+// Calls a method that the proxy or the workers serve themselves.
+static cadre_client_code call_own(cadre_client *c, const char *method, const char *group, int64_t rank,
+                                  cadre_client_json args, int64_t timeout_ms, cadre_client_json *ret,
+                                  cadre_client_error *error)
+{
+    cadre_client_request r;
+    cadre_client_request_init(&r, method);
+    r.group = group;
+    r.rank = rank;
+    r.args = args;
+    r.timeout_ms = timeout_ms;
+    return cadre_client_call(c, &r, ret, error);
+}
+
 cadre_client_code cadre_client_info(cadre_client *c, const char *group, int64_t timeout_ms, cadre_client_json *ret,
                                     cadre_client_error *error)
 {
-    cadre_client_request r;
-    cadre_client_request_init(&r, INFO_METHOD);
-    r.group = group;
-    r.timeout_ms = timeout_ms;
-    return cadre_client_call(c, &r, ret, error);
+    return call_own(c, "group.info", group, -1, (cadre_client_json){NULL, 0}, timeout_ms, ret, error);
 }
 
 cadre_client_code cadre_client_kill(cadre_client *c, const char *group, int64_t rank, int64_t timeout_ms,
                                     cadre_client_error *error)
 {
-    cadre_client_request r;
-    cadre_client_request_init(&r, KILL_METHOD);
-    r.group = group;
-    r.rank = rank;
-    r.timeout_ms = timeout_ms;
-    return cadre_client_call(c, &r, NULL, error);
+    return call_own(c, "group.kill", group, rank, (cadre_client_json){NULL, 0}, timeout_ms, NULL, error);
 }
 
 size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
@@ -364,7 +366,8 @@ const char *cadre_client_execute_name(int execute)
     return execute > 0 && execute < RECORD_EXECUTE_COUNT ? mode_execute_name((unsigned)execute) : NULL;
 }
 
-// References: calls that the proxy and the workers serve themselves.
+// References
+
 cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_request *to, cadre_client_json value,
                                           cadre_client_json *ret, cadre_client_error *error)
 {
@@ -388,30 +391,20 @@ cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_re
     return cadre_client_call(c, &r, ret, error);
 }
 
-static cadre_client_code call_object(cadre_client *c, const char *method, cadre_client_json reference,
-                                     int64_t timeout_ms, cadre_client_json *ret, cadre_client_error *error)
-{
-    cadre_client_request r;
-    cadre_client_request_init(&r, method);
-    r.args = reference;
-    r.timeout_ms = timeout_ms;
-    return cadre_client_call(c, &r, ret, error);
-}
-
 cadre_client_code cadre_client_object_get(cadre_client *c, cadre_client_json reference, int64_t timeout_ms,
                                           cadre_client_json *ret, cadre_client_error *error)
 {
-    return call_object(c, "object.get", reference, timeout_ms, ret, error);
+    return call_own(c, "object.get", NULL, -1, reference, timeout_ms, ret, error);
 }
 
 cadre_client_code cadre_client_object_pin(cadre_client *c, cadre_client_json reference, int64_t timeout_ms,
                                           cadre_client_error *error)
 {
-    return call_object(c, "object.pin", reference, timeout_ms, NULL, error);
+    return call_own(c, "object.pin", NULL, -1, reference, timeout_ms, NULL, error);
 }
 
 cadre_client_code cadre_client_object_free(cadre_client *c, cadre_client_json reference, int64_t timeout_ms,
                                            cadre_client_error *error)
 {
-    return call_object(c, "object.free", reference, timeout_ms, NULL, error);
+    return call_own(c, "object.free", NULL, -1, reference, timeout_ms, NULL, error);
 }
