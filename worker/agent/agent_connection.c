@@ -137,8 +137,7 @@ static void on_open(void *ctx, const char *subprotocol)
 
 static void say_goodbye(struct connection *c)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "reason", "the pod ends");
     writer_object_end(&w);
