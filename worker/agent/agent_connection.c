@@ -138,9 +138,7 @@ static void on_open(void *ctx, const char *subprotocol)
 static void say_goodbye(struct connection *c)
 {
     struct json_writer w = WRITER_INIT;
-    writer_object(&w, NULL);
-    writer_str(&w, "reason", "the pod ends");
-    writer_object_end(&w);
+    writer_print(&w, NULL, "{'reason':%s}", "the pod ends");
     send_or_drop(c, RECORD_GOODBYE, &w);
 }
 

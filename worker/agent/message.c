@@ -7,6 +7,7 @@
 #include "worker/agent/pod_archives.h"
 #include "worker/agent/probe.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum {
@@ -114,10 +115,8 @@ static void put_running(struct json_writer *w, const struct supervisor *s)
         const struct supervisor_process *p = supervisor_process_at(s, i);
         if (p->state != SUPERVISOR_PROCESS_RUNNING)
             continue;
-        writer_object(w, NULL);
-        writer_i64(w, "rank", p->spec->rank);
-        writer_i64(w, "attempt", p->command->attempt);
-        writer_object_end(w);
+        writer_print(w, NULL, "{'rank':%" PRId64 ",'attempt':%" PRId64 "}", (int64_t)p->spec->rank,
+                     (int64_t)p->command->attempt);
     }
     writer_list_end(w);
 }
