@@ -187,17 +187,9 @@ static int prepare_run(struct pod_group *g, const struct supervisor_process *s, 
     const struct agent_config *config = &g->agent->config;
     const struct command *c = s->command;
     struct environment_group group = c->env;
-    const struct environment_process process = {
-        .rank = s->spec->rank,
-        .local_rank = s->spec->local_rank,
-        .attempt = c->attempt,
-        .ticket = s->spec->ticket,
-        .gpus = s->spec->gpus,
-        .n_gpus = s->spec->n_gpus,
-    };
     group.brought = config->brought;
     group.gpus.count = group.gpus.count == GPUS_UNKNOWN ? config->gpus : group.gpus.count;
-    int r = environment_build(config->env, &group, &process, arena, &ret->env, err);
+    int r = environment_build(config->env, &group, s->spec, arena, &ret->env, err);
     if (r < 0)
         return r;
     ret->argv = c->argv ? environment_expand_all(ret->env, c->argv, arena) : config->argv;

@@ -128,12 +128,13 @@ static void read_processes(struct command_reader *r, const struct json *body)
         wrong(r, "processes", "missing");
     c->processes = arena_array(&c->arena, n, sizeof *c->processes);
     JSON_FOREACH(v, list) {
-        struct command_process *p = &c->processes[c->n_processes++];
+        struct environment_process *p = &c->processes[c->n_processes++];
+        p->attempt = c->attempt;
         p->rank = (int)read_number(r, v, "rank", 0, INT32_MAX, -1);
         p->local_rank = (int)read_number(r, v, "localRank", 0, COMMAND_PROCESSES_MAX - 1, -1);
         p->ticket = read_text(r, v, "ticket", false);
         p->gpus = read_indices(r, v, "gpus", &p->n_gpus);
-        for (const struct command_process *other = c->processes; other < p; other++)
+        for (const struct environment_process *other = c->processes; other < p; other++)
             if (other->rank == p->rank)
                 wrong(r, "processes", "a rank twice");
     }

@@ -12,17 +12,10 @@
 
 enum { COMMAND_PROCESSES_MAX = 1024, COMMAND_VARS_MAX = 4096, COMMAND_ARGS_MAX = 4096 };
 
-struct command_process {
-    int rank, local_rank;
-    const char *ticket; // NULL = none
-    const int *gpus;    // its own GPUs, as numbers in the pod; NULL = a share, by its local rank
-    size_t n_gpus;
-};
-
 struct command {
     // RECORD_PREPARE: get ready to start: nothing of an older attempt runs, MASTER_ADDR resolves to the pod of rank 0.
-    // RECORD_START: start all processes of a prepared attempt. RECORD_RESTART: start some processes of a running attempt
-    // again. RECORD_STOP: stop all. RECORD_KILL: end one process at once, as if it had crashed.
+    // RECORD_START: start all processes of a prepared attempt. RECORD_RESTART: start some processes of a running
+    // attempt again. RECORD_STOP: stop all. RECORD_KILL: end one process at once, as if it had crashed.
     enum record_type type;
     const char *group; // UID
     int attempt;       // KILL: the attempt of the process, 0 = any
@@ -38,14 +31,14 @@ struct command {
     struct environment_group env;
     const char *const *argv; // NULL = the command of the pod
     const char *dir;         // NULL = the directory of the pod
-    struct command_process *processes;
+    struct environment_process *processes;
     size_t n_processes;
     // private
     unsigned refs;
     struct arena arena; // holds everything
 };
 
-bool command_is(unsigned record_type); // this record is a command
+bool command_is(unsigned record_type);                                              // this record is a command
 struct command *command_new(enum record_type type, const char *group, int attempt); // all other members are zero
 // Copies what it keeps of the text. The message of ERR_INVALID names the wrong member.
 int command_parse(enum record_type type, const char *json, size_t len, struct command **ret, struct err *err);

@@ -36,7 +36,7 @@ static const char *said(const char *variable)
 }
 
 // Reads the GPUs of one process: "1,2", "-". Moves *text behind them. ERR_INVALID: this is not a list.
-static int read_gpus(const char **text, struct command_process *p, struct arena *a, struct err *err)
+static int read_gpus(const char **text, struct environment_process *p, struct arena *a, struct err *err)
 {
     int *gpus = arena_array(a, GPUS_MAX, sizeof *gpus);
     const char *at = *text;
@@ -77,7 +77,7 @@ static struct command *start_command(const struct options *o, int attempt, int p
     c->n_processes = (size_t)o->processes;
     c->processes = arena_array(&c->arena, c->n_processes, sizeof *c->processes);
     for (int i = 0; i < o->processes; i++)
-        c->processes[i] = (struct command_process){.rank = i, .local_rank = i};
+        c->processes[i] = (struct environment_process){.rank = i, .local_rank = i, .attempt = attempt};
     return c;
 }
 

@@ -72,7 +72,7 @@ static bool is_one_of(int n, const int *list, size_t n_list)
 
 // A worker has GPUs of its group, even if other groups share the pod. If these GPUs are not known, the worker has the
 // GPUs of its pod.
-static void check_gpus(const struct environment_group *g, const struct command_process *p)
+static void check_gpus(const struct environment_group *g, const struct environment_process *p)
 {
     const struct gpus_worker worker = {.local_rank = p->local_rank, .local_world_size = g->local_world_size};
     struct gpus_view view;
@@ -99,7 +99,7 @@ static void check_start_on_bundles(const struct group_case *k, const struct comm
     assert_true(!g->gpus.n_indices || g->gpus.count >= (int)g->gpus.n_indices);
     assert_int_equal(c->n_processes, g->local_world_size);
     for (size_t i = 0; i < c->n_processes; i++) {
-        const struct command_process *p = &c->processes[i];
+        const struct environment_process *p = &c->processes[i];
         assert_int_equal(p->local_rank, i);
         assert_true(p->rank < g->world_size && p->ticket);
         check_gpus(g, p);
@@ -116,7 +116,7 @@ static void check_start(const struct group_case *k, const struct action *x, cons
     assert_int_equal(c->env.master_port, wg->spec.rendezvous_port);
     assert_true(c->type == RECORD_RESTART || c->n_processes == (size_t)each);
     for (size_t i = 0; i < c->n_processes; i++) {
-        const struct command_process *p = &c->processes[i];
+        const struct environment_process *p = &c->processes[i];
         char ticket[64];
         snprintf(ticket, sizeof ticket, "ticket-%d-%d", c->attempt, p->rank);
         assert_int_equal(p->rank, index * each + p->local_rank);

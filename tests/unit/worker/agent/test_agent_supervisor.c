@@ -75,7 +75,7 @@ static struct command *start_command(enum record_type type, int attempt, int fir
     c->n_processes = (size_t)n;
     c->processes = arena_array(&c->arena, c->n_processes, sizeof *c->processes);
     for (int i = 0; i < n; i++)
-        c->processes[i] = (struct command_process){.rank = first_rank + i, .local_rank = i};
+        c->processes[i] = (struct environment_process){.rank = first_rank + i, .local_rank = i};
     return c;
 }
 
