@@ -158,10 +158,8 @@ static bool read_start(struct process *p)
         return false;
     if (n == sizeof f)
         explain(p, &f);
-    loop_poll_free(p->start_poll);
-    p->start_poll = NULL;
-    close(p->start_fd);
-    p->start_fd = -1;
+    loop_poll_free(TAKE_PTR(p->start_poll));
+    file_close(&p->start_fd);
     return true;
 }
 
@@ -207,8 +205,7 @@ static void look_gone(void *ctx)
         return;
     }
     p->gone = true;
-    child_reaper_unwatch(p->orphans);
-    p->orphans = NULL;
+    child_reaper_unwatch(TAKE_PTR(p->orphans));
     loop_timer_disarm(p->kill_timer);
     loop_timer_disarm(p->gone_timer);
     p->config.fn(p->config.ctx, PROCESS_GONE);
