@@ -264,8 +264,8 @@ static pid_t start_child(const struct process_config *c, int *ret_start_fd, stru
         err_set(err, ERR_UNAVAILABLE, "cannot start %s: %s", c->argv[0], strerror(errno));
     file_close(&null_fd);
     file_close(&ends[1]);
-    if (pid < 0 && ends[0] >= 0)
-        close(ends[0]);
+    if (pid < 0)
+        file_close(&ends[0]);
     *ret_start_fd = ends[0];
     return pid;
 }
