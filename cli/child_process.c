@@ -83,12 +83,10 @@ static int spawn(const char *const argv[], int out_fd, int err_fd, pid_t *ret, s
 int process_start(const char *const argv[], pid_t *ret_pid, int *ret_fd, int err_fd, struct err *err)
 {
     int fds[2] = {-1, -1};
-    if (!ret_fd) {
-        fds[0] = -1;
+    if (!ret_fd)
         fds[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    } else if (pipe2(fds, O_CLOEXEC) < 0) {
+    else if (pipe2(fds, O_CLOEXEC) < 0)
         return err_set(err, ERR_IO, "cannot make a pipe: %s", strerror(errno));
-    }
     int r = spawn(argv, fds[1], err_fd, ret_pid, err);
     close(fds[1]);
     if (r < 0 && ret_fd)

@@ -205,14 +205,14 @@ static int set_interval(struct parse *p, const char *text)
 {
     return options_duration(text, &p->o->interval_ms) && p->o->interval_ms > 0
                ? -1
-               : wrong(p->o, "--interval %s: must be like 500ms, 2s or 1m", text);
+               : wrong(p->o, "--interval %s: must be seconds, or " DURATION_FORM, text);
 }
 
 static int set_timeout(struct parse *p, const char *text)
 {
     return options_duration(text, &p->o->request.timeout_ms)
                ? -1
-               : wrong(p->o, "--timeout %s: must be like 30s or 2m, at most 168h", text);
+               : wrong(p->o, "--timeout %s: must be seconds, or " DURATION_FORM, text);
 }
 
 // This session ends in a moment. A pinned object stays.

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { MESSAGE_MAX = 16 << 10, NAME_MAX_LEN = 1024 };
+enum { MESSAGE_MAX = 16 << 10, NAME_MAX_LEN = 1024, OBJECTS_MAX = 64 << 20 };
 
 struct kubectl_args kubectl_args(const struct options *o, ...)
 {
@@ -35,6 +35,15 @@ int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *er
                 len ? text : "kubectl failed and did not say why");
     }
     return err->code;
+}
+
+cJSON *kubectl_json(const struct kubectl_args *args, struct err *err)
+{
+    _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
+    cJSON *root = NULL;
+    if (kubectl_run(args, &out, err) == 0 && !(root = document_read(&out, err)))
+        err_wrap(err, "what kubectl printed");
+    return root;
 }
 
 char *kubectl_namespace(const struct options *o, struct err *err)

@@ -4,6 +4,7 @@
 
 #include "cli/child_process.h"
 #include "cli/cli_options.h"
+#include "cli/document.h"
 
 enum { KUBECTL_ARGS_MAX = 20 + OPTIONS_KUBECTL_MAX };
 
@@ -16,5 +17,8 @@ struct kubectl_args kubectl_args(const struct options *o, ...) __attribute__((se
 // Runs it and collects its output. ERR_NOT_FOUND if its message says (NotFound), otherwise ERR_INTERNAL. The error has
 // kubectl's message, which is for people.
 int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *err);
+// Runs it and reads the JSON that it prints, for cJSON_Delete(). NULL and an error: as of kubectl_run(), or it is not
+// JSON.
+cJSON *kubectl_json(const struct kubectl_args *args, struct err *err);
 // The namespace to work in, owned by the caller; NULL and an error.
 char *kubectl_namespace(const struct options *o, struct err *err);

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OBJECTS_MAX = 64 << 20, LINE_MAX_LEN = 1 << 20, SELECTOR_MAX = 16 << 10 };
+enum { LINE_MAX_LEN = 1 << 20, SELECTOR_MAX = 16 << 10 };
 
 struct logs {
     const struct options *o;
@@ -37,14 +37,6 @@ static int by_name(const void *pa, const void *pb)
     return str_cmp_natural(a->name, b->name);
 }
 
-// The JSON that kubectl prints for these arguments; NULL: an error.
-static cJSON *get(const struct kubectl_args *args, struct err *err)
-{
-    _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
-    cJSON *root = kubectl_run(args, &out, err) == 0 ? document_read(&out, err) : NULL;
-    return root;
-}
-
 // The first container is the worker. False: it has none yet, or no name.
 static bool pod_of(const cJSON *v, struct arena *a, struct pod *ret)
 {
@@ -60,7 +52,7 @@ static int list_pods(struct logs *l, struct pod **ret, size_t *ret_n, struct err
 {
     const struct kubectl_args args =
         kubectl_args(l->o, "get", "pods", "--namespace", l->ns, "--selector", l->selector, "--output", "json", NULL);
-    _cleanup_(document_free) cJSON *root = get(&args, err);
+    _cleanup_(document_free) cJSON *root = kubectl_json(&args, err);
     const cJSON *items = document_get(root, "items"), *item;
     struct pod *pods = arena_array(&l->arena, (size_t)cJSON_GetArraySize(items), sizeof *pods);
     size_t n = 0;
@@ -109,7 +101,7 @@ static int list_pods_of_others(struct logs *l, struct pod **ret, size_t *ret_n, 
 {
     const struct kubectl_args args = kubectl_args(l->o, "get", "workergroups.cadre.dev", l->o->group, "--namespace",
                                                   l->ns, "--output", "json", NULL);
-    _cleanup_(document_free) cJSON *group = get(&args, err);
+    _cleanup_(document_free) cJSON *group = kubectl_json(&args, err);
     if (group && select_placementgroups(l, group))
         list_pods(l, ret, ret_n, err);
     if (!err->code && !*ret_n)

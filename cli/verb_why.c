@@ -14,17 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OBJECTS_MAX = 64 << 20 };
-
-// The JSON that kubectl prints for these arguments; NULL: an error.
-static cJSON *get(const struct kubectl_args *args, struct err *err)
-{
-    _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
-    cJSON *d = NULL;
-    if (kubectl_run(args, &out, err) == 0 && !(d = document_read(&out, err)))
-        err_wrap(err, "what kubectl printed");
-    return d;
-}
+enum { TEXT_MAX = 64 << 20 };
 
 struct subject {
     const char *resource, *kind, *name;
@@ -57,7 +47,7 @@ static cJSON *get_group(const struct options *o, const char *ns, const struct su
 {
     const struct kubectl_args args =
         kubectl_args(o, "get", subject->resource, subject->name, "--namespace", ns, "--output", "json", NULL);
-    return get(&args, err);
+    return kubectl_json(&args, err);
 }
 
 // A bare name means a WorkerGroup. If there is none, it means a PlacementGroup.
@@ -87,13 +77,13 @@ static int tell(const struct options *o, const char *ns, struct arena *a, struct
     const char *selector = arena_printf(a, "cadre.dev/group=%s", subject.gang);
     const struct kubectl_args of_pods =
         kubectl_args(o, "get", "pods", "--namespace", ns, "--selector", selector, "--output", "json", NULL);
-    pods = get(&of_pods, &ignored);
+    pods = kubectl_json(&of_pods, &ignored);
     const char *fields = arena_printf(a, "involvedObject.kind=%s,involvedObject.name=%s", subject.kind, subject.name);
     const struct kubectl_args of_events =
         kubectl_args(o, "get", "events", "--namespace", ns, "--field-selector", fields, "--output", "json", NULL);
-    events = get(&of_events, &ignored);
+    events = kubectl_json(&of_events, &ignored);
     const struct explain_input in = {group, pods, events, .now_ms = clock_wall_ms(&clock_system)};
-    _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
+    _cleanup_(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
     explain(&in, &out);
     plain_print(stdout, buf_str(&out), out.len);
     return 0;

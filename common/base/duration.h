@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durations in the form that kubectl and other Go programs use: "500ms", "15s", "1h30m".
+// Durations as text: whole numbers with the units h, m, s and ms, such as "500ms", "15s" or "1h30m". Go programs accept
+// these, too. Unlike them, it refuses fractions ("1.5h"), signs and shorter units.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { DURATION_MAX_MS = 7 * 24 * 3600 * 1000 };
+
+#define DURATION_FORM "whole numbers with h, m, s or ms, such as 500ms, 15s or 1h30m, at most 168h" // for messages
 
 // Returns false if the text is no duration, or longer than DURATION_MAX_MS.
 bool duration_parse(const char *text, int64_t *ret_ms);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/err.h"
 
+#include "common/base/mem.h"
+
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,42 +42,35 @@ int err_wrap(struct err *err, const char *fmt, ...)
     return err->code;
 }
 
+static const struct {
+    const char *name, *text;
+} codes[] = {[0] = {"OK", "unknown error"},
+#define X(name, number, text) [number] = {#name, text},
+             ERR_CODES(X)
+#undef X
+};
+
+static bool is_code(int code)
+{
+    return code <= 0 && code > -(int)ARRAY_LEN(codes);
+}
+
 const char *err_name(int code)
 {
-    switch (code) {
-    case 0:
-        return "OK";
-#define X(name, number, text) \
-    case ERR_##name:          \
-        return #name;
-        ERR_CODES(X)
-#undef X
-    default:
-        return "UNKNOWN";
-    }
+    return is_code(code) ? codes[-code].name : "UNKNOWN";
 }
 
 int err_find(const char *name)
 {
-#define X(n, number, text)     \
-    if (strcmp(name, #n) == 0) \
-        return ERR_##n;
-    ERR_CODES(X)
-#undef X
+    for (int i = 1; i < (int)ARRAY_LEN(codes); i++)
+        if (strcmp(name, codes[i].name) == 0)
+            return -i;
     return 0;
 }
 
 const char *err_text(int code)
 {
-    switch (code) {
-#define X(name, number, text) \
-    case ERR_##name:          \
-        return text;
-        ERR_CODES(X)
-#undef X
-    default:
-        return "unknown error";
-    }
+    return is_code(code) ? codes[-code].text : "unknown error";
 }
 
 int err_is_retryable(int code)

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static int read_all(int fd, const char *path, struct buf *ret, struct err *err)
@@ -73,4 +74,18 @@ int file_in_memory(const char *name, const struct buf *b)
         return fd;
     file_close(&fd);
     return -1;
+}
+
+bool file_send(int to, const char *bytes, size_t len, const int *fds, size_t n)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(FILE_SEND_MAX * sizeof(int))];
+    } control = {0};
+    struct iovec data = {(void *)bytes, len};
+    struct msghdr message = {
+        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(n * sizeof *fds)};
+    control.header = (struct cmsghdr){CMSG_LEN(n * sizeof *fds), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), fds, n * sizeof *fds);
+    return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
 }

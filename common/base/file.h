@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files: those that another program writes (kubeconfigs, tokens, certificates), and those in memory that another
-// process gets.
+// Small files: those that another program writes (kubeconfigs, tokens, certificates), those in memory that another
+// process gets, and descriptors.
 #pragma once
 
 #include "common/base/buf.h"
@@ -19,3 +19,8 @@ bool file_write_all(int fd, const char *data, size_t n); // false: errno says wh
 // Makes a file in memory that holds the bytes of `b`, positioned at its beginning. -1: `b` is over its cap, or errno
 // says why.
 int file_in_memory(const char *name, const struct buf *b);
+
+enum { FILE_SEND_MAX = 64 };
+// Sends the bytes over a Unix socket in one message, with `n` descriptors, FILE_SEND_MAX at most. The receiver gets
+// copies of them. Does not wait for room. False: errno says why.
+bool file_send(int to, const char *bytes, size_t len, const int *fds, size_t n);

@@ -266,9 +266,8 @@ void writer_print(struct json_writer *w, const char *key, const char *format, ..
 
 char *json_print(struct arena *a, const char *format, ...)
 {
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT;
     va_list ap;
-    writer_init(&w, 0);
     va_start(ap, format);
     print(&w, NULL, format, &ap);
     va_end(ap);

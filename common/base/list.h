@@ -52,6 +52,18 @@ static inline struct list *list_pop(struct list *head)
     return l;
 }
 
+// Moves all elements of `from` before `at`, in their order.
+static inline void list_splice(struct list *at, struct list *from)
+{
+    if (list_empty(from))
+        return;
+    from->next->prev = at->prev;
+    from->prev->next = at;
+    at->prev->next = from->next;
+    at->prev = from->prev;
+    list_init(from);
+}
+
 // `pos` may be removed in the body.
 #define LIST_FOREACH(pos, head)                                                   \
     for (struct list *pos = (head)->next, *pos##_next = pos->next; pos != (head); \

@@ -88,10 +88,7 @@ static void run_deferred(uv_idle_t *idle)
 {
     struct loop *loop = idle->data;
     struct list batch = LIST_INIT(batch); // work that is deferred meanwhile waits for the next turn
-    LIST_FOREACH(l, &loop->deferred) {
-        list_remove(l);
-        list_append(&batch, l);
-    }
+    list_splice(&batch, &loop->deferred);
     for (struct list *l; (l = list_pop(&batch));) {
         struct deferred *d = CONTAINER_OF(l, struct deferred, link);
         loop_fn fn = d->fn;
@@ -172,10 +169,7 @@ static void note_sleep(struct loop *loop, int64_t now_us)
 static void run_hooks(struct loop *loop)
 {
     struct list batch = LIST_INIT(batch);
-    LIST_FOREACH(l, &loop->hooks) {
-        list_remove(l);
-        list_append(&batch, l);
-    }
+    list_splice(&batch, &loop->hooks);
     for (struct list *l; (l = list_pop(&batch));) {
         struct loop_hook *h = CONTAINER_OF(l, struct loop_hook, link);
         list_append(&loop->hooks, l);

@@ -38,8 +38,7 @@ static const char *read_number(const struct option_row *row, const char *value, 
 
 static const char *read_time(const char *value, int64_t *ret_ms)
 {
-    return duration_parse(value, ret_ms) && *ret_ms > 0 ? NULL
-                                                        : "must be a time such as 500ms, 15s or 2m, at most 168h";
+    return duration_parse(value, ret_ms) && *ret_ms > 0 ? NULL : "must be a time: " DURATION_FORM;
 }
 
 static const char *read_value(const struct option_row *row, const char *value, void *options)

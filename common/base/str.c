@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/str.h"
 
+#include "common/base/utf8.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,14 +114,8 @@ size_t str_utf8_len(const char *text, size_t n)
 
 bool str_utf8_valid(const char *s, size_t n)
 {
-    while (n) {
-        size_t len = str_utf8_len(s, n);
-        if (!len)
-            return false;
-        s += len;
-        n -= len;
-    }
-    return true;
+    struct utf8 u = {0};
+    return utf8_feed(&u, s, n) && utf8_complete(&u);
 }
 
 char *str_hex(const void *bytes, size_t n, char *out)

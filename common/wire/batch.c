@@ -263,7 +263,7 @@ static void add_tensor(const struct batch *b, const struct safetensors_tensor *t
         scatter_add(out, 0, t->offset + (b->rows - 1) * row, row);
 }
 
-static void add_cells(struct scatter *out, const struct batch_column *c, size_t from, size_t n)
+void batch_add_cells(const struct batch_column *c, size_t from, size_t n, uint32_t source, struct scatter *out)
 {
     if (!n)
         return;
@@ -271,7 +271,7 @@ static void add_cells(struct scatter *out, const struct batch_column *c, size_t 
     if (c->text)
         scatter_own(out, c->text + begin, len);
     else
-        scatter_add(out, 0, begin, len);
+        scatter_add(out, source, begin, len);
 }
 
 static void add_columns(const struct batch *b, const struct row_range *range, struct scatter *out)
@@ -282,10 +282,10 @@ static void add_columns(const struct batch *b, const struct row_range *range, st
         scatter_own(out, ",\"" + !i, 2 - !i);
         scatter_own(out, c->name, strlen(c->name));
         scatter_own(out, "\":[", 3);
-        add_cells(out, c, range->from, range->n);
+        batch_add_cells(c, range->from, range->n, 0, out);
         for (size_t k = 0; k < range->again; k++) {
             scatter_own(out, ",", k || range->n);
-            add_cells(out, c, b->rows - 1, 1);
+            batch_add_cells(c, b->rows - 1, 1, 0, out);
         }
         scatter_own(out, "]", 1);
     }
@@ -321,6 +321,19 @@ static int split_meta(const struct batch *b, const struct row_range *range, stru
     return r;
 }
 
+struct safetensors_tensor *batch_tensors(const struct batch *b, size_t rows, struct arena *a)
+{
+    struct safetensors_tensor *tensors = arena_array(a, b->doc.n_tensors, sizeof *tensors);
+    for (size_t i = 0; i < b->doc.n_tensors; i++) {
+        tensors[i] = b->doc.tensors[i];
+        uint64_t *shape = arena_memdup(a, tensors[i].shape, tensors[i].n_dims * sizeof *shape);
+        shape[0] = rows;
+        tensors[i].shape = shape;
+    }
+    safetensors_sort(tensors, b->doc.n_tensors);
+    return tensors;
+}
+
 static int split_tensors(const struct batch *b, const struct row_range *range, struct arena *a, struct scatter *out,
                          struct err *err)
 {
@@ -328,14 +341,7 @@ static int split_tensors(const struct batch *b, const struct row_range *range, s
     struct safetensors_meta *meta;
     if (split_meta(b, range, a, &meta, err) < 0)
         return err->code;
-    struct safetensors_tensor *tensors = arena_array(a, n, sizeof *tensors);
-    for (size_t i = 0; i < n; i++) {
-        tensors[i] = b->doc.tensors[i];
-        uint64_t *shape = arena_memdup(a, tensors[i].shape, tensors[i].n_dims * sizeof *shape);
-        shape[0] = range->n + range->again;
-        tensors[i].shape = shape;
-    }
-    safetensors_sort(tensors, n);
+    struct safetensors_tensor *tensors = batch_tensors(b, range->n + range->again, a);
     int r = safetensors_write_head(out, tensors, n, meta, b->doc.n_meta, err);
     for (size_t i = 0; i < n && r == 0; i++)
         add_tensor(b, safetensors_find(&b->doc, tensors[i].name), range, out);

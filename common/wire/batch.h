@@ -73,5 +73,9 @@ int batch_check_parts(const struct batch *b, size_t n, struct err *err);
 // the rows cannot be split evenly and `pad` is false.
 int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_added, struct err *err);
 size_t batch_padding(size_t rows, size_t each, size_t piece); // how many rows of that piece are repeated ones
+// Adds `n` values of a column, with the commas between them. `source`: the number of its document in `out`.
+void batch_add_cells(const struct batch_column *c, size_t from, size_t n, uint32_t source, struct scatter *out);
+// The tensors of a document that is made of this one and has so many rows, in their order.
+struct safetensors_tensor *batch_tensors(const struct batch *b, size_t rows, struct arena *a);
 // The rows from `from` on, as a document of the same form. Rows after the last one repeat it. Parts have source 0.
 int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a, struct scatter *out, struct err *err);

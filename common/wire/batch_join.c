@@ -320,13 +320,9 @@ static void join_column(const struct batch_result *results, size_t n, size_t k, 
         size_t rows = rows_of(&results[i]);
         if (!rows)
             continue;
-        size_t begin = batch_cell(c, 0)->begin, len = batch_cell(c, rows - 1)->end - begin;
         scatter_own(out, ",", comma);
         comma = true;
-        if (c->text)
-            scatter_own(out, c->text + begin, len);
-        else
-            scatter_add(out, (uint32_t)i, begin, len);
+        batch_add_cells(c, 0, rows, (uint32_t)i, out);
     }
 }
 
@@ -344,19 +340,6 @@ static void join_columns(const struct batch_result *results, size_t n, struct sc
     scatter_own(out, "}", 1);
 }
 
-static struct safetensors_tensor *joined_tensors(const struct batch *first, size_t rows, struct arena *a)
-{
-    struct safetensors_tensor *tensors = arena_array(a, first->doc.n_tensors, sizeof *tensors);
-    for (size_t i = 0; i < first->doc.n_tensors; i++) {
-        tensors[i] = first->doc.tensors[i];
-        uint64_t *shape = arena_memdup(a, tensors[i].shape, tensors[i].n_dims * sizeof *shape);
-        shape[0] = rows;
-        tensors[i].shape = shape;
-    }
-    safetensors_sort(tensors, first->doc.n_tensors);
-    return tensors;
-}
-
 static int join_tensors(const struct batch_result *results, size_t n, struct arena *a, struct scatter *out,
                         struct err *err)
 {
@@ -372,7 +355,7 @@ static int join_tensors(const struct batch_result *results, size_t n, struct are
     }
     for (size_t i = 0; i < n; i++)
         rows += rows_of(&results[i]);
-    struct safetensors_tensor *tensors = joined_tensors(results[0].batch, rows, a);
+    struct safetensors_tensor *tensors = batch_tensors(results[0].batch, rows, a);
     r = safetensors_write_head(out, tensors, n_tensors, meta, n_meta, err);
     for (size_t k = 0; k < n_tensors && r == 0; k++)
         for (size_t i = 0; i < n; i++) {

@@ -23,11 +23,6 @@ static const struct grid *mesh_by_name(const struct grid *grids, size_t n, const
     return NULL;
 }
 
-static uint32_t *same_for_all(uint32_t world, struct arena *a)
-{
-    return arena_array(a, world, sizeof(uint32_t));
-}
-
 static uint32_t *one_each(uint32_t world, struct arena *a)
 {
     uint32_t *list = arena_array(a, world, sizeof *list);
@@ -39,7 +34,7 @@ static uint32_t *one_each(uint32_t world, struct arena *a)
 static void to_all(struct dispatch *d, struct arena *a)
 {
     d->n_chunks = 1;
-    d->chunk = same_for_all(d->world, a);
+    d->chunk = arena_array(a, d->world, sizeof *d->chunk); // zeros
 }
 
 static void from_all(struct dispatch *d, struct arena *a)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/gpu.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum { GROUP_MAX = 63 };
@@ -23,12 +24,8 @@ void gpu_write(struct json_writer *w, const struct gpu *g)
             writer_i64(w, names[i], g->values[i]);
     if (g->n_ranks)
         writer_list(w, "ranks");
-    for (size_t i = 0; i < g->n_ranks; i++) {
-        writer_object(w, NULL);
-        writer_str(w, "group", g->ranks[i].group);
-        writer_i64(w, "rank", g->ranks[i].rank);
-        writer_object_end(w);
-    }
+    for (size_t i = 0; i < g->n_ranks; i++)
+        writer_print(w, NULL, "{'group':%s,'rank':%" PRId64 "}", g->ranks[i].group, (int64_t)g->ranks[i].rank);
     if (g->n_ranks)
         writer_list_end(w);
     writer_object_end(w);

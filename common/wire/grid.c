@@ -3,6 +3,7 @@
 
 #include "common/base/str.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 int grid_find(const struct grid *g, const char *dim)
@@ -117,12 +118,9 @@ void grids_write(struct json_writer *w, const char *key, const struct grid *grid
         writer_object(w, NULL);
         writer_str(w, "name", grids[i].name);
         writer_list(w, "dims");
-        for (size_t k = 0; k < grids[i].n_dims; k++) {
-            writer_object(w, NULL);
-            writer_str(w, "name", grids[i].dims[k].name);
-            writer_i64(w, "size", grids[i].dims[k].size);
-            writer_object_end(w);
-        }
+        for (size_t k = 0; k < grids[i].n_dims; k++)
+            writer_print(w, NULL, "{'name':%s,'size':%" PRId64 "}", grids[i].dims[k].name,
+                         (int64_t)grids[i].dims[k].size);
         writer_list_end(w);
         writer_object_end(w);
     }

@@ -102,17 +102,24 @@ static bool is_token_char(char c)
            (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
+// Moves both ends of a text to its first and after its last byte that is no blank.
+static void trim(const char *text, size_t *from, size_t *to)
+{
+    while (*from < *to && (text[*from] == ' ' || text[*from] == '\t'))
+        ++*from;
+    while (*to > *from && (text[*to - 1] == ' ' || text[*to - 1] == '\t'))
+        --*to;
+}
+
 static bool parse_field(const char *line, size_t len, struct field *ret)
 {
-    size_t name = 0, from, to = len;
+    size_t name = 0;
     while (name < len && is_token_char(line[name]))
         name++;
     if (name == 0 || name == len || line[name] != ':')
         return false;
-    for (from = name + 1; from < to && (line[from] == ' ' || line[from] == '\t');)
-        from++;
-    while (to > from && (line[to - 1] == ' ' || line[to - 1] == '\t'))
-        to--;
+    size_t from = name + 1, to = len;
+    trim(line, &from, &to);
     for (size_t i = from; i < to; i++)
         if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
             return false;
@@ -171,10 +178,7 @@ static bool list_has(const char *list, size_t len, const char *element, size_t e
         while (to < len && list[to] != ',')
             to++;
         size_t from = i, end = to;
-        while (from < end && (list[from] == ' ' || list[from] == '\t'))
-            from++;
-        while (end > from && (list[end - 1] == ' ' || list[end - 1] == '\t'))
-            end--;
+        trim(list, &from, &end);
         if (end - from == element_len && (any_case ? strncasecmp(list + from, element, element_len)
                                                    : strncmp(list + from, element, element_len)) == 0)
             return true;
@@ -195,6 +199,16 @@ static bool has_upgrade(const struct head *head)
 bool handshake_offers(const char *subprotocols, const char *name)
 {
     return subprotocols && list_has(subprotocols, strlen(subprotocols), name, strlen(name), false);
+}
+
+// False if the header is missing, or is not a number.
+static bool find_number(const struct head *head, const char *name, int64_t *ret)
+{
+    const struct field *f = find(head, name);
+    char digits[12] = "";
+    if (f && f->value_len < sizeof digits)
+        memcpy(digits, f->value, f->value_len);
+    return str_to_i64(digits, ret);
 }
 
 static int code_of(int status)
@@ -222,10 +236,8 @@ static const char *status_message(const char *body, size_t len, struct arena *a)
 // Turns an answer other than 101 into an error with the server's words.
 static int refused(const struct head *head, int status, const char *rest, size_t rest_len, struct err *err)
 {
-    const struct field *retry = find(head, "Retry-After");
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
-    char seconds[12] = "";
-    int64_t n;
+    int64_t seconds;
     const char *message = status_message(rest, rest_len, &a);
     if (message) {
         rest = message;
@@ -238,11 +250,8 @@ static int refused(const struct head *head, int status, const char *rest, size_t
         if ((unsigned char)rest[i] < ' ' && rest[i] != '\n')
             len = i;
     err->http_status = status;
-    if (retry && retry->value_len < sizeof seconds) {
-        memcpy(seconds, retry->value, retry->value_len);
-        if (str_to_i64(seconds, &n) && n >= 0 && n <= 86400)
-            err->retry_after_ms = n * 1000;
-    }
+    if (find_number(head, "Retry-After", &seconds) && seconds >= 0 && seconds <= 86400)
+        err->retry_after_ms = seconds * 1000;
     return err_set(err, code_of(status), "the server refused with HTTP status %d%s%.*s", status, len ? ": " : "",
                    (int)len, len ? rest : "");
 }
@@ -251,16 +260,11 @@ bool handshake_answer_complete(const char *data, size_t len)
 {
     struct head h;
     struct err err = ERR_INIT;
-    char digits[12] = "";
     int64_t n;
     size_t head = handshake_head_len(data, len);
     if (!head || parse_head(data, head, &h, &err) < 0)
         return head > 0;
-    const struct field *length = find(&h, "Content-Length");
-    if (!length || length->value_len >= sizeof digits)
-        return true;
-    memcpy(digits, length->value, length->value_len);
-    return !str_to_i64(digits, &n) || (int64_t)(len - head) >= MIN(n, 1024);
+    return !find_number(&h, "Content-Length", &n) || (int64_t)(len - head) >= MIN(n, 1024);
 }
 
 int handshake_answer_check(const char *head, size_t len, const char *rest, size_t rest_len, const char *key,

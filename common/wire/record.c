@@ -2,20 +2,20 @@
 #include "common/wire/record.h"
 
 #include "common/base/le.h"
+#include "common/base/mem.h"
 
 enum sort { SORT_NONE, SORT_S, SORT_C, SORT_A };
 
+#define X(name, number, sort) [number] = {#name, SORT_##sort},
+static const struct {
+    const char *name;
+    enum sort sort;
+} types[] = {RECORD_TYPES(X)};
+#undef X
+
 static enum sort sort_of(unsigned type)
 {
-    switch (type) {
-#define X(name, number, sort) \
-    case RECORD_##name:       \
-        return SORT_##sort;
-        RECORD_TYPES(X)
-#undef X
-    default:
-        return SORT_NONE;
-    }
+    return type < ARRAY_LEN(types) ? types[type].sort : SORT_NONE;
 }
 
 bool record_is_answer(unsigned type)
@@ -25,15 +25,7 @@ bool record_is_answer(unsigned type)
 
 const char *record_type_name(unsigned type)
 {
-    switch (type) {
-#define X(name, number, sort) \
-    case RECORD_##name:       \
-        return #name;
-        RECORD_TYPES(X)
-#undef X
-    default:
-        return "?";
-    }
+    return sort_of(type) == SORT_NONE ? "?" : types[type].name;
 }
 
 void record_header_encode(char *out, const struct record_header *h)

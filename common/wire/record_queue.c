@@ -19,16 +19,10 @@ void record_queue_init(struct record_queue *q, size_t max_bytes)
 
 void record_queue_done(struct record_queue *q)
 {
-    LIST_FOREACH(l, &q->parked) {
-        list_remove(l);
-        list_append(&q->items, l);
-    }
+    list_splice(&q->items, &q->parked);
     while (!list_empty(&q->items)) {
         struct record_item *it = CONTAINER_OF(q->items.next, struct record_item, link);
-        LIST_FOREACH(l, &it->followers) {
-            list_remove(l);
-            list_append(&q->items, l);
-        }
+        list_splice(&q->items, &it->followers);
         record_item_free(q, it);
     }
     quota_unref(TAKE_PTR(q->quota));

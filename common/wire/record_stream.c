@@ -74,11 +74,7 @@ bool record_stream_drop(struct record_stream *s)
 {
     if (!s->item || !s->item->open)
         return false;
-    struct list *front = s->queue->items.next;
-    LIST_FOREACH(l, &s->item->followers) {
-        list_remove(l);
-        list_insert_before(front, l);
-    }
+    list_splice(s->queue->items.next, &s->item->followers);
     return record_item_free(s->queue, s->item);
 }
 

@@ -221,11 +221,7 @@ static void advance(struct record_writer *w, struct record_item *it)
             record_item_park(&w->queue, it);
         return;
     }
-    struct list *front = w->queue.items.next;
-    LIST_FOREACH(l, &it->followers) { // their call has begun already, so they go before calls that have not
-        list_remove(l);
-        list_insert_before(front, l);
-    }
+    list_splice(w->queue.items.next, &it->followers); // their call has begun, so they go before calls that have not
     record_item_free(&w->queue, it);
 }
 

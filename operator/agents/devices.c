@@ -97,9 +97,8 @@ bool devices_any_lost(const struct devices *d)
 
 const char *devices_of_rank(const struct devices *d, const char *group_uid, int32_t rank, struct arena *a)
 {
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT;
     bool any = false;
-    writer_init(&w, 0);
     writer_list(&w, NULL);
     for (size_t i = 0; i < d->n; i++) {
         struct gpu g = d->gpus[i];

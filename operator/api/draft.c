@@ -80,8 +80,7 @@ static const char *write_manifest(const struct json *group, const struct draft *
 {
     const struct json *metadata = json_get(group, "metadata"), *spec = json_get(group, "spec");
     const struct json *labels = json_get(metadata, "labels");
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     kind_write(&w, d->kind);
     writer_object(&w, "metadata");
@@ -204,8 +203,7 @@ int draft_read_restart(const char *args, struct arena *a, const char **ret_name,
                        "{\"group\": the name of a WorkerGroup}");
     *ret_worker = arena_strndup(a, worker->text, worker->len);
     const struct json *spec = json_get(group, "spec");
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     kind_write(&w, KIND_WORKERGROUP);
     writer_print(&w, "metadata", "{'name':%s}", *ret_name);
@@ -217,8 +215,7 @@ int draft_read_restart(const char *args, struct arena *a, const char **ret_name,
 
 const char *bundle_places_write(const struct bundle_places *p, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_bool(&w, "ready", p->ready);
     if (!p->ready && p->message)
@@ -233,8 +230,7 @@ const char *bundle_places_write(const struct bundle_places *p, struct arena *a)
 
 const char *capacity_write(size_t nodes, const struct resources *all, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_i64(&w, "nodes", (int64_t)nodes);
     writer_object(&w, "resources");

@@ -104,8 +104,7 @@ static void content_write(struct json_writer *w, const struct endpointslice_spec
 
 const char *endpointslice_encode(const struct endpointslice_spec *s, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     head_write(&w, KIND_ENDPOINTSLICE,
                &(struct meta){.name = s->name, .ns = s->ns, .labels = s->labels, .owner = s->owner});
@@ -117,8 +116,7 @@ const char *endpointslice_encode(const struct endpointslice_spec *s, struct aren
 
 const char *endpointslice_patch(const struct endpointslice_spec *s, const char *resource_version, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_print(&w, "metadata", "{'resourceVersion':%s}", resource_version);
     content_write(&w, s, a);

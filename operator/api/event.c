@@ -17,8 +17,7 @@ static void write_series(struct json_writer *w, const struct event *e)
 
 const char *event_encode(const struct event *e, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     head_write(&w, KIND_EVENT, &(struct meta){.name = e->name, .ns = e->ns});
     writer_micro(&w, "eventTime", e->time_ms);
@@ -42,8 +41,7 @@ const char *event_encode(const struct event *e, struct arena *a)
 
 const char *event_series_patch(const struct event *e, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     write_series(&w, e);
     writer_object_end(&w);

@@ -133,8 +133,7 @@ void json_encode(const struct json_table *table, const char *key, const void *fr
 
 const char *json_patch(const struct json_table *table, const char *key, const void *from, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     json_encode(table, key, from, &w);
     writer_object_end(&w);
@@ -143,8 +142,7 @@ const char *json_patch(const struct json_table *table, const char *key, const vo
 
 static char *compared(const struct json_table *table, const void *from, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     write_object(&w, NULL, table, from, true);
     return writer_finish(&w, a);
 }

@@ -24,8 +24,7 @@ int lease_decode(struct object *o, const struct json *root, struct arena *scratc
 
 const char *lease_encode(const struct lease *l, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     head_write(&w, KIND_LEASE, &l->obj.meta);
     json_encode(&spec_table, "spec", l, &w);

@@ -379,8 +379,7 @@ static void write_canonical(struct json_writer *w, const struct json *v, struct 
 
 static uint64_t canonical_hash(const struct json *root, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     write_canonical(&w, root, a);
     uint64_t hash = str_hash(buf_str(&w.buf), w.buf.len);
     writer_done(&w);

@@ -15,8 +15,7 @@ int service_decode(struct object *o, const struct json *root, struct arena *scra
 
 const char *service_encode(const struct service_spec *s, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     head_write(&w, KIND_SERVICE, &(struct meta){.name = s->name, .ns = s->ns, .labels = s->labels, .owner = s->owner});
     writer_object(&w, "spec");

@@ -71,8 +71,7 @@ static const char *metadata_of(const struct json *metadata, struct arena *a)
 {
     const struct json *annotations = json_get(metadata, "annotations");
     const char *manager = json_str(json_get(json_get(metadata, "labels"), MANAGED_BY), a);
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "name", json_str(json_get(metadata, "name"), a));
     if (manager) {
@@ -212,8 +211,7 @@ static const char *patch_of(const struct keys *before, const struct keys *after,
 {
     if (keys_equal(before, after))
         return NULL;
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_print(&w, "metadata", "{'resourceVersion':%s}", before->resource_version);
     writer_object(&w, "data");

@@ -45,8 +45,7 @@ static void copy_typed(struct json_writer *w, const struct json *from, const cha
 // Only the user name has different names in the two reviews.
 static const char *subject_of(const char *name, const struct json *user, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "user", name);
     copy_typed(&w, user, "uid", JSON_STRING);
@@ -61,8 +60,7 @@ const char *review_of(const struct client_user *who, const struct right *right, 
                       struct arena *a)
 {
     const struct kind_info *kind = kind_info(KIND_SUBJECT_ACCESS_REVIEW);
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "namespace", ns);
     writer_str(&w, "verb", right->verb);

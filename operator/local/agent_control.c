@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/agent_control.h"
 
+#include "common/base/file.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/wire/record.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { GRACE_MS = 10 * 1000 }; // the same grace as for an agent that is told to end
 
@@ -35,9 +35,7 @@ struct agent_control *agent_control_new(struct loop *loop, const struct agent_co
 static void let_go(struct agent_control *r)
 {
     loop_poll_free(TAKE_PTR(r->poll));
-    if (r->fd >= 0)
-        close(r->fd);
-    r->fd = -1;
+    file_close(&r->fd);
 }
 
 void agent_control_free(struct agent_control *r)
@@ -91,8 +89,8 @@ int agent_control_open(struct agent_control *r, int *ret_fd, struct err *err)
         return err_set(err, ERR_UNAVAILABLE, "cannot open a socket for the agent: %s", strerror(errno));
     r->fd = ends[0];
     *ret_fd = ends[1];
-    r->poll = loop_poll_new(r->loop, r->fd, on_readable, r);
-    return r->poll ? loop_poll_set(r->poll, LOOP_READ, err) : 0;
+    r->poll = loop_poll_read(r->loop, r->fd, on_readable, r, err);
+    return r->poll ? 0 : err->code;
 }
 
 void agent_control_drain(struct agent_control *r)

@@ -2,6 +2,7 @@
 #include "operator/local/local_group.h"
 
 #include "common/base/child.h"
+#include "common/base/file.h"
 #include "common/base/last_words.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
@@ -157,8 +158,7 @@ static int start_agent(struct local_group *g, struct err *err)
     if (pid < 0 && open)
         err_set(err, ERR_UNAVAILABLE, "cannot fork: %s", strerror(errno));
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+        file_close(&fds[i]);
     g->agent = MAX(pid, 0);
     g->changed = false;
     if (pid < 0)

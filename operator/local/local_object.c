@@ -40,16 +40,6 @@ void local_object_free(struct local_object *o)
     free(o);
 }
 
-static int place_placementgroup(struct local_object *o, struct err *err)
-{
-    struct nodes_gang gang;
-    int r = claim_of_placementgroup(placementgroup_of(o->placementgroup), o->uid, &o->arena, &gang, err);
-    if (r == 0)
-        r = nodes_assign(o->of->nodes, &gang, &o->arena, &o->assignment, err);
-    o->placed = r == 0;
-    return r;
-}
-
 static int use_bundles(struct local_object *o, struct err *err)
 {
     const struct used_bundles *s = &o->used;
@@ -68,34 +58,39 @@ static int use_bundles(struct local_object *o, struct err *err)
     return 0;
 }
 
-static int find_place(struct local_object *o, const struct workergroup *g, struct err *err)
+static int find_nodes(struct local_object *o, struct err *err)
 {
     struct nodes_gang gang;
-    if (o->used.n)
-        return use_bundles(o, err);
-    int r = claim_of_group(g, o->uid, &o->arena, &gang, err);
+    int r = o->group ? claim_of_group(o->group->manifest.group, o->uid, &o->arena, &gang, err)
+                     : claim_of_placementgroup(placementgroup_of(o->placementgroup), o->uid, &o->arena, &gang, err);
     return r < 0 ? r : nodes_assign(o->of->nodes, &gang, &o->arena, &o->assignment, err);
-}
-
-static int place_group(struct local_object *o, struct err *err)
-{
-    const struct workergroup *g = o->group->manifest.group;
-    struct claimed_gpus claimed;
-    int r = find_place(o, g, err);
-    if (r < 0)
-        return r;
-    o->placed = true;
-    r = claim_gpus(g, o->assignment.gpus, &o->arena, &claimed, err);
-    if (r == 0)
-        r = local_group_start(o->group, o->of->gpus ? &claimed : NULL, err);
-    if (r < 0)
-        nodes_leave(o->of->nodes, o->uid);
-    return r;
 }
 
 static int place(struct local_object *o, struct err *err)
 {
-    return o->group ? place_group(o, err) : place_placementgroup(o, err);
+    int r = o->used.n ? use_bundles(o, err) : find_nodes(o, err);
+    o->placed = r == 0;
+    return r;
+}
+
+static void leave(struct local_object *o)
+{
+    nodes_leave(o->of->nodes, o->uid);
+    o->placed = false;
+}
+
+// Starts the processes of an object that is placed. If that fails, others may have its place.
+static int start(struct local_object *o, struct err *err)
+{
+    struct claimed_gpus claimed;
+    if (!o->group)
+        return 0;
+    int r = claim_gpus(o->group->manifest.group, o->assignment.gpus, &o->arena, &claimed, err);
+    if (r == 0)
+        r = local_group_start(o->group, o->of->gpus ? &claimed : NULL, err);
+    if (r < 0)
+        leave(o);
+    return r;
 }
 
 static void wait_for(struct local_object *o, const char *why)
@@ -108,10 +103,13 @@ static void wait_for(struct local_object *o, const char *why)
     o->waits = xstrdup(why);
 }
 
-static int place_or_wait(struct local_object *o, struct err *err)
+// Places and starts it. If there is no place now, it waits for one.
+static int begin(struct local_object *o, struct err *err)
 {
     int r = place(o, err);
-    if (r != ERR_UNAVAILABLE || o->placed)
+    if (r == 0)
+        return start(o, err);
+    if (r != ERR_UNAVAILABLE)
         return r;
     wait_for(o, err->msg);
     *err = (struct err)ERR_INIT;
@@ -123,7 +121,7 @@ void local_objects_place_waiting(struct local_objects *all)
     LIST_FOREACH(l, &all->list) {
         struct local_object *o = CONTAINER_OF(l, struct local_object, link);
         struct err err = ERR_INIT;
-        if (!o->placed && !o->gone && !all->stopping && place(o, &err) < 0)
+        if (!o->placed && !o->gone && !all->stopping && (place(o, &err) < 0 || start(o, &err) < 0))
             wait_for(o, err.msg);
     }
 }
@@ -238,7 +236,7 @@ int local_objects_take_bundles(const struct local_objects *all, const char *ns, 
 int local_object_begin(struct local_object *o, struct err *err)
 {
     struct err why = ERR_INIT;
-    int r = place_or_wait(o, &why);
+    int r = begin(o, &why);
     if (r < 0) {
         err_set(err, r, "%s: %s", o->name, why.msg);
         local_object_delete(o);
@@ -248,11 +246,12 @@ int local_object_begin(struct local_object *o, struct err *err)
 
 void local_object_start_again(struct local_object *o, struct err *err)
 {
-    if (!o->placed || local_group_restart(o->group))
+    if (o->placed && local_group_restart(o->group))
         return;
-    nodes_leave(o->of->nodes, o->uid);
-    o->placed = false; // it has ended, so others may have its place now
-    (void)place_or_wait(o, err);
+    if (o->placed)
+        leave(o); // it has ended, so others may have its place now
+    if (begin(o, err) < 0)
+        wait_for(o, err->msg);
 }
 
 void local_objects_reap(struct local_objects *all)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cadre-local: a gateway with one group, or with groups that clients create. `cadre-agent run` starts their processes.
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -157,8 +158,8 @@ static int watch_parent(struct local *l, struct err *err)
         return err_set(err, ERR_UNAVAILABLE, "the program that started this run has ended");
     if (l->parent_fd < 0)
         return 0;
-    l->parent = loop_poll_new(l->loop, l->parent_fd, on_parent_gone, l);
-    return l->parent ? loop_poll_set(l->parent, LOOP_READ, err) : 0;
+    l->parent = loop_poll_read(l->loop, l->parent_fd, on_parent_gone, l, err);
+    return l->parent ? 0 : err->code;
 }
 
 // `token_file` contains the token for the address; NULL = the address needs none.
@@ -182,8 +183,7 @@ static int write_token(struct local *l, struct err *err)
     ssize_t n = fd < 0 ? -1 : write(fd, l->token, strlen(l->token));
     if (n != (ssize_t)strlen(l->token))
         r = err_set(err, ERR_UNAVAILABLE, "cannot write the token to %s: %s", l->token_file, strerror(errno));
-    if (fd >= 0)
-        close(fd);
+    file_close(&fd);
     return r;
 }
 
@@ -294,8 +294,7 @@ static void done(struct local *l)
     local_provision_free(l->groups);
     loop_timer_free(l->leaving);
     loop_poll_free(l->parent);
-    if (l->parent_fd >= 0)
-        close(l->parent_fd);
+    file_close(&l->parent_fd);
     for (size_t i = 0; i < ARRAY_LEN(l->signals); i++)
         loop_signal_free(l->signals[i]);
     loop_free(l->loop);

@@ -4,9 +4,9 @@
 #include "operator/runtime/election.h"
 
 #include "common/base/mem.h"
+#include "common/base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,11 +202,7 @@ static void on_news(void *ctx)
 
 static int start_thread(struct election *e, struct err *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // the operator's thread handles all signals
-    int r = pthread_create(&e->thread, NULL, run, e);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int r = thread_start(&e->thread, run, e);
     return r == 0 ? 0 : err_set(err, ERR_INTERNAL, "cannot start the thread of the election: %s", strerror(r));
 }
 

@@ -60,7 +60,7 @@ static int by_name(const void *a, const void *b)
 static void look(struct replicas *r)
 {
     struct replica_names found = {.own = store_get(r->pods, r->ns, r->name)};
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT;
     free(TAKE_PTR(r->list));
     r->stale = false;
     if (!found.own)
@@ -68,7 +68,6 @@ static void look(struct replicas *r)
     store_each(r->pods, visit, &found);
     if (found.n)
         qsort(found.names, found.n, sizeof *found.names, by_name);
-    writer_init(&w, 0);
     writer_strs(&w, NULL, found.names, found.n);
     r->list = buf_take(&w.buf);
     free(found.names);

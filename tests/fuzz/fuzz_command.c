@@ -19,11 +19,10 @@ static void build(const struct command *c)
 {
     static const char *const pod[] = {"PATH=/bin", "NVIDIA_VISIBLE_DEVICES=a,b,c", NULL};
     for (size_t i = 0; i < MIN(c->n_processes, (size_t)4); i++) {
-        const struct environment_process p = {.rank = c->processes[i].rank, .local_rank = c->processes[i].local_rank};
         struct arena a = ARENA_INIT;
         struct err err = ERR_INIT;
         const char *const *env;
-        if (environment_build(pod, &c->env, &p, &a, &env, &err) == 0)
+        if (environment_build(pod, &c->env, &c->processes[i], &a, &env, &err) == 0)
             must(environment_get(env, "RANK") != NULL);
         arena_done(&a);
     }
@@ -47,14 +46,15 @@ static void follow(struct supervisor *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const enum record_type types[] = {RECORD_PREPARE, RECORD_START, RECORD_RESTART, RECORD_STOP};
     struct supervisor *s = supervisor_new("g");
     const char *text = (const char *)data, *end = text + size;
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
         struct command *c = NULL;
         struct err err = ERR_INIT;
-        enum command_type type = (enum command_type)(*text & 3);
-        int r = text < stop ? command_parse(type, text + 1, (size_t)(stop - text) - 1, &c, &err) : ERR_INVALID;
+        int r =
+            text < stop ? command_parse(types[*text & 3], text + 1, (size_t)(stop - text) - 1, &c, &err) : ERR_INVALID;
         must((r == 0) == (c != NULL));
         if (c) {
             build(c);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs modules on the GPU of this machine, as in a cluster but without one: cadre-local is the proxy and starts a
 # cadre-worker a rank, kubectl-cadre calls, all on this host. Then what the driver says of the GPUs, what the back end
-# nccl adds to NCCL, and trouble on demand (trouble.cu).
+# nccl adds to NCCL, and trouble on demand (trouble_methods.h).
 #   test_gpu.sh [OPTION]...
 #   --report FILE     writes what ran where, as Markdown, good or bad (report.py)
 #   --part NAME       only these cases, each part in less than ten minutes: calls, tensors, models, nccl, trouble.

@@ -92,7 +92,7 @@ test_config() {
     check "all rights: --check passes" exits 0 try --check
     check "an unknown option: exit status 2" exits 2 try --nonsense
     check "a wrong value: exit status 2, names what is allowed" says "must be true or false" try --leader-elect=perhaps
-    check "... of a time" says "must be a time such as" try --leader-elect-retry-period 2
+    check "... of a time" says "must be a time: whole numbers with h, m, s or ms" try --leader-elect-retry-period 1.5s
     check "times of the lease that do not go together: exit status 2" exits 2 try --leader-elect-renew-deadline 20s
     check "an address that is none" cannot_start "nonsense" --http-address nonsense
 }

@@ -187,17 +187,9 @@ static int prepare_run(struct pod_group *g, const struct supervisor_process *s, 
     const struct agent_config *config = &g->agent->config;
     const struct command *c = s->command;
     struct environment_group group = c->env;
-    const struct environment_process process = {
-        .rank = s->spec->rank,
-        .local_rank = s->spec->local_rank,
-        .attempt = c->attempt,
-        .ticket = s->spec->ticket,
-        .gpus = s->spec->gpus,
-        .n_gpus = s->spec->n_gpus,
-    };
     group.brought = config->brought;
     group.gpus.count = group.gpus.count == GPUS_UNKNOWN ? config->gpus : group.gpus.count;
-    int r = environment_build(config->env, &group, &process, arena, &ret->env, err);
+    int r = environment_build(config->env, &group, s->spec, arena, &ret->env, err);
     if (r < 0)
         return r;
     ret->argv = c->argv ? environment_expand_all(ret->env, c->argv, arena) : config->argv;
@@ -316,7 +308,6 @@ static void on_report(struct pod_group *g, const struct supervisor_action *actio
 
 static void on_action(struct pod_group *g, const struct supervisor_action *action)
 {
-    struct rank_place *p = NULL;
     switch (action->type) {
     case SUPERVISOR_RESOLVE:
         g->resolve = loop_resolve_new(g->agent->config.loop, action->host, NULL, on_resolved, g);
@@ -328,14 +319,10 @@ static void on_action(struct pod_group *g, const struct supervisor_action *actio
         on_launch(g, action);
         break;
     case SUPERVISOR_TERMINATE:
-        p = place_of(g, action->rank);
-        if (p)
-            rank_place_stop(p, action->grace_ms);
+        rank_place_stop(place_of(g, action->rank), action->grace_ms);
         break;
     case SUPERVISOR_KILL:
-        p = place_of(g, action->rank);
-        if (p)
-            rank_place_kill(p);
+        rank_place_kill(place_of(g, action->rank));
         break;
     case SUPERVISOR_REPORT:
         on_report(g, action);
@@ -418,7 +405,7 @@ static struct pod_group *group_need(struct agent *a, const struct command *c, st
     struct pod_group *known = group_find(a, c->group);
     if (known)
         return known;
-    if (c->type == COMMAND_KILL)
+    if (c->type == RECORD_KILL)
         err_set(err, ERR_CONFLICT, "none of its processes runs here");
     else if (a->closing)
         err_set(err, ERR_CONFLICT, "the pod is about to end");
@@ -434,7 +421,7 @@ int agent_command(struct agent *a, struct command *c, struct err *err)
         return err->code;
     int r = supervisor_command(g->supervisor, loop_now_ms(a->config.loop), c, err);
     carry_out(g);
-    if (r == 0 && c->type == COMMAND_STOP && c->end)
+    if (r == 0 && c->type == RECORD_STOP && c->end)
         agent_shutdown(a, c->grace_ms);
     return r;
 }

@@ -98,7 +98,6 @@ static void on_heartbeat(void *ctx)
     struct json_writer w;
     const struct pod_archives *pod_archives = agent_pod_archives(c->config.agent);
     uint64_t gpus = probe_version(c->config.gpus), archives = pod_archives_version(pod_archives);
-    writer_init(&w, 0);
     message_heartbeat(gpus != c->gpus_told ? c->config.gpus : NULL, archives != c->archives_told ? pod_archives : NULL,
                       &w);
     c->gpus_told = gpus;
@@ -129,7 +128,6 @@ static void on_open(void *ctx, const char *subprotocol)
     struct connection *c = ctx;
     struct json_writer w;
     (void)subprotocol;
-    writer_init(&w, 0);
     message_hello(c->config.agent, c->config.gpus, &w);
     c->gpus_told = probe_version(c->config.gpus);
     c->archives_told = pod_archives_version(agent_pod_archives(c->config.agent));
@@ -139,11 +137,8 @@ static void on_open(void *ctx, const char *subprotocol)
 
 static void say_goodbye(struct connection *c)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "reason", "the pod ends");
-    writer_object_end(&w);
+    struct json_writer w = WRITER_INIT;
+    writer_print(&w, NULL, "{'reason':%s}", "the pod ends");
     send_or_drop(c, RECORD_GOODBYE, &w);
 }
 
@@ -164,16 +159,15 @@ static void refuse(struct connection *c, enum record_type type, const struct com
 {
     struct json_writer w;
     rank_output_say(agent_output(c->config.agent), "%s refused: %s", record_type_name(type), why->msg);
-    writer_init(&w, 0);
     message_refused(type, command, why, &w);
     send_or_drop(c, RECORD_REFUSED, &w);
 }
 
-static void on_command(struct connection *c, const struct record *r, enum command_type type)
+static void on_command(struct connection *c, const struct record *r)
 {
     struct command *command = NULL;
     struct err err = ERR_INIT;
-    if (command_parse(type, r->body, r->len, &command, &err) == 0)
+    if (command_parse(r->h.type, r->body, r->len, &command, &err) == 0)
         agent_command(c->config.agent, command, &err);
     if (err.code < 0 && c->client)
         refuse(c, r->h.type, command, &err);
@@ -216,11 +210,10 @@ static void on_refused(struct connection *c, const struct record *r)
 
 static void on_record(struct connection *c, const struct record *r)
 {
-    enum command_type type;
     if (!c->up && r->h.type == RECORD_WELCOME)
         on_welcome(c, r);
-    else if (c->up && message_command_type(r->h.type, &type))
-        on_command(c, r, type);
+    else if (c->up && command_is(r->h.type))
+        on_command(c, r);
     else if (c->up && r->h.type == RECORD_OUTPUT)
         listen_command(&c->listen, r->body, r->len);
     else if (c->up && r->h.type == RECORD_ARCHIVE)
@@ -369,7 +362,6 @@ void connection_report(struct connection *c, const struct agent_report *r)
     struct json_writer w;
     if (!c->greeted)
         return;
-    writer_init(&w, 0);
     enum record_type type = message_report(r, &w);
     c->gpus_told = 0; // another rank may have them now
     send_or_drop(c, type, &w);

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,10 +86,7 @@ bool listen_line(struct listen *l, const char *group, int rank, const char *text
     len = MIN(len, (size_t)LISTEN_LINE_MAX);
     memcpy(line, text, len);
     line[len] = '\0';
-    writer_list(&g->lines, NULL);
-    writer_i64(&g->lines, NULL, rank);
-    writer_str(&g->lines, NULL, line);
-    writer_list_end(&g->lines);
+    writer_print(&g->lines, NULL, "[%" PRId64 ",%s]", (int64_t)rank, line);
     return !waited;
 }
 

@@ -18,7 +18,7 @@
 
 struct child_reaper_watch {
     struct list link;
-    pid_t pid; // 0 = all children that nobody else watches
+    pid_t pid; // 0 = all children that nobody watches
     child_reaper_fn fn;
     void *ctx;
 };
@@ -94,22 +94,12 @@ void child_reaper_free(struct child_reaper *r)
     free(r);
 }
 
-static struct child_reaper_watch *add(struct child_reaper *r, pid_t pid, child_reaper_fn fn, void *ctx)
+struct child_reaper_watch *child_reaper_watch(struct child_reaper *r, pid_t pid, child_reaper_fn fn, void *ctx)
 {
     struct child_reaper_watch *w = xcalloc(1, sizeof *w);
     *w = (struct child_reaper_watch){.pid = pid, .fn = fn, .ctx = ctx};
     list_append(&r->watches, &w->link);
     return w;
-}
-
-struct child_reaper_watch *child_reaper_watch_child(struct child_reaper *r, pid_t pid, child_reaper_fn fn, void *ctx)
-{
-    return add(r, pid, fn, ctx);
-}
-
-struct child_reaper_watch *child_reaper_watch_orphans(struct child_reaper *r, child_reaper_fn fn, void *ctx)
-{
-    return add(r, 0, fn, ctx);
 }
 
 void child_reaper_unwatch(struct child_reaper_watch *w)

@@ -19,10 +19,9 @@ struct child_reaper *child_reaper_new(struct loop *loop);
 void child_reaper_free(struct child_reaper *r); // every watch must have been removed
 
 // Calls fn once, when that child has been reaped. The watch is removed before. Call this in the callback that forked
-// the child: later, it may be reaped already.
-struct child_reaper_watch *child_reaper_watch_child(struct child_reaper *r, pid_t pid, child_reaper_fn fn, void *ctx);
-// Calls fn with status 0 each time another child has been reaped.
-struct child_reaper_watch *child_reaper_watch_orphans(struct child_reaper *r, child_reaper_fn fn, void *ctx);
+// the child: later, it may be reaped already. With pid 0, calls fn with status 0 each time a child has been reaped that
+// nobody watches.
+struct child_reaper_watch *child_reaper_watch(struct child_reaper *r, pid_t pid, child_reaper_fn fn, void *ctx);
 void child_reaper_unwatch(struct child_reaper_watch *w); // accepts NULL
 
 bool child_reaper_is_child(pid_t pid); // it is a child of this process, and alive

@@ -10,7 +10,13 @@
 
 enum { GRACE_DEFAULT_MS = 25 * 1000, TIMEOUT_DEFAULT_MS = 60 * 1000, GRACE_MAX_MS = 24 * 3600 * 1000 };
 
-struct command *command_new(enum command_type type, const char *group, int attempt)
+bool command_is(unsigned record_type)
+{
+    return record_type == RECORD_PREPARE || record_type == RECORD_START || record_type == RECORD_RESTART ||
+           record_type == RECORD_STOP || record_type == RECORD_KILL;
+}
+
+struct command *command_new(enum record_type type, const char *group, int attempt)
 {
     struct command *c = xcalloc(1, sizeof *c);
     c->type = type;
@@ -122,12 +128,13 @@ static void read_processes(struct command_reader *r, const struct json *body)
         wrong(r, "processes", "missing");
     c->processes = arena_array(&c->arena, n, sizeof *c->processes);
     JSON_FOREACH(v, list) {
-        struct command_process *p = &c->processes[c->n_processes++];
+        struct environment_process *p = &c->processes[c->n_processes++];
+        p->attempt = c->attempt;
         p->rank = (int)read_number(r, v, "rank", 0, INT32_MAX, -1);
         p->local_rank = (int)read_number(r, v, "localRank", 0, COMMAND_PROCESSES_MAX - 1, -1);
         p->ticket = read_text(r, v, "ticket", false);
         p->gpus = read_indices(r, v, "gpus", &p->n_gpus);
-        for (const struct command_process *other = c->processes; other < p; other++)
+        for (const struct environment_process *other = c->processes; other < p; other++)
             if (other->rank == p->rank)
                 wrong(r, "processes", "a rank twice");
     }
@@ -213,17 +220,17 @@ static void read_body(struct command_reader *r, const struct json *body)
     c->grace_ms = read_number(r, body, "graceMs", 0, GRACE_MAX_MS, GRACE_DEFAULT_MS);
     if (str_empty(c->group))
         wrong(r, "group", "empty");
-    if (c->type == COMMAND_PREPARE)
+    if (c->type == RECORD_PREPARE)
         read_prepare(r, body);
-    else if (c->type == COMMAND_STOP)
+    else if (c->type == RECORD_STOP)
         read_stop(r, body);
-    else if (c->type == COMMAND_KILL)
+    else if (c->type == RECORD_KILL)
         c->rank = (int)read_number(r, body, "rank", 0, INT32_MAX, -1);
     else
         read_start(r, body);
 }
 
-int command_parse(enum command_type type, const char *json, size_t len, struct command **ret, struct err *err)
+int command_parse(enum record_type type, const char *json, size_t len, struct command **ret, struct err *err)
 {
     struct command *c = command_new(type, NULL, 0);
     _cleanup_(arena_done) struct arena a = ARENA_INIT;

@@ -4,29 +4,19 @@
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
+#include "common/wire/record.h"
 #include "worker/agent/environment.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { COMMAND_PROCESSES_MAX = 1024, COMMAND_VARS_MAX = 4096, COMMAND_ARGS_MAX = 4096 };
 
-enum command_type {
-    COMMAND_PREPARE, // get ready to start: nothing of an older attempt runs, MASTER_ADDR resolves to the pod of rank 0
-    COMMAND_START,   // start all processes of a prepared attempt
-    COMMAND_RESTART, // start some processes of a running attempt again
-    COMMAND_STOP,    // stop all
-    COMMAND_KILL,    // end one process at once, as if it had crashed
-};
-
-struct command_process {
-    int rank, local_rank;
-    const char *ticket; // NULL = none
-    const int *gpus;    // its own GPUs, as numbers in the pod; NULL = a share, by its local rank
-    size_t n_gpus;
-};
-
 struct command {
-    enum command_type type;
+    // RECORD_PREPARE: get ready to start: nothing of an older attempt runs, MASTER_ADDR resolves to the pod of rank 0.
+    // RECORD_START: start all processes of a prepared attempt. RECORD_RESTART: start some processes of a running
+    // attempt again. RECORD_STOP: stop all. RECORD_KILL: end one process at once, as if it had crashed.
+    enum record_type type;
     const char *group; // UID
     int attempt;       // KILL: the attempt of the process, 0 = any
     int rank;          // KILL
@@ -41,15 +31,16 @@ struct command {
     struct environment_group env;
     const char *const *argv; // NULL = the command of the pod
     const char *dir;         // NULL = the directory of the pod
-    struct command_process *processes;
+    struct environment_process *processes;
     size_t n_processes;
     // private
     unsigned refs;
     struct arena arena; // holds everything
 };
 
-struct command *command_new(enum command_type type, const char *group, int attempt); // all other members are zero
+bool command_is(unsigned record_type);                                              // this record is a command
+struct command *command_new(enum record_type type, const char *group, int attempt); // all other members are zero
 // Copies what it keeps of the text. The message of ERR_INVALID names the wrong member.
-int command_parse(enum command_type type, const char *json, size_t len, struct command **ret, struct err *err);
+int command_parse(enum record_type type, const char *json, size_t len, struct command **ret, struct err *err);
 struct command *command_ref(struct command *c);
 void command_unref(struct command *c); // accepts NULL

@@ -50,16 +50,14 @@ static void on_packet(struct control *c, size_t len)
     struct record_header h;
     struct err err = ERR_INIT;
     struct command *command = NULL;
-    enum command_type type;
     if (len < RECORD_HEADER_SIZE || record_header_decode(c->packet, &h, &err) < 0 ||
-        h.len != len - RECORD_HEADER_SIZE || !message_command_type(h.type, &type) || type == COMMAND_START ||
-        type == COMMAND_RESTART) // the options say what is started, not the peer
+        h.len != len - RECORD_HEADER_SIZE || !command_is(h.type) || h.type == RECORD_START ||
+        h.type == RECORD_RESTART) // the options say what is started, not the peer
         return;
-    if (command_parse(type, c->packet + RECORD_HEADER_SIZE, h.len, &command, &err) == 0)
+    if (command_parse(h.type, c->packet + RECORD_HEADER_SIZE, h.len, &command, &err) == 0)
         agent_command(c->agent, command, &err);
     if (err.code < 0) {
         struct json_writer w;
-        writer_init(&w, 0);
         message_refused(h.type, command, &err, &w);
         send_record(c, RECORD_REFUSED, &w);
     }
@@ -107,7 +105,6 @@ void control_report(struct control *c, const struct agent_report *r)
     struct json_writer w;
     if (r->type != SUPERVISOR_REPORT_EXITED && r->type != SUPERVISOR_REPORT_STOPPED)
         return;
-    writer_init(&w, 0);
     enum record_type type = message_report(r, &w);
     send_record(c, type, &w);
 }

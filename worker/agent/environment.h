@@ -29,7 +29,7 @@ struct environment_group {
 struct environment_process {
     int rank, local_rank, attempt;
     const char *ticket; // NULL = none
-    const int *gpus;    // as in struct gpus_worker
+    const int *gpus;    // its own GPUs, as numbers in the pod; NULL = a share, by its local rank
     size_t n_gpus;
 };
 

@@ -7,6 +7,7 @@
 #include "worker/agent/pod_archives.h"
 #include "worker/agent/probe.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum {
@@ -78,6 +79,7 @@ static void put_group(struct json_writer *w, const struct agent *a, size_t i)
 
 void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w)
 {
+    writer_init(w, 0);
     writer_object(w, NULL);
     writer_str(w, "role", "agent");
     writer_i64(w, "version", PROTOCOL_VERSION);
@@ -95,6 +97,7 @@ void message_hello(const struct agent *a, const struct probe *gpus, struct json_
 
 void message_heartbeat(const struct probe *gpus, const struct pod_archives *archives, struct json_writer *w)
 {
+    writer_init(w, 0);
     writer_object(w, NULL);
     if (gpus)
         probe_write(gpus, w);
@@ -112,10 +115,8 @@ static void put_running(struct json_writer *w, const struct supervisor *s)
         const struct supervisor_process *p = supervisor_process_at(s, i);
         if (p->state != SUPERVISOR_PROCESS_RUNNING)
             continue;
-        writer_object(w, NULL);
-        writer_i64(w, "rank", p->spec->rank);
-        writer_i64(w, "attempt", p->command->attempt);
-        writer_object_end(w);
+        writer_print(w, NULL, "{'rank':%" PRId64 ",'attempt':%" PRId64 "}", (int64_t)p->spec->rank,
+                     (int64_t)p->command->attempt);
     }
     writer_list_end(w);
 }
@@ -127,6 +128,7 @@ enum record_type message_report(const struct agent_report *r, struct json_writer
                                              [SUPERVISOR_REPORT_STARTED] = RECORD_STARTED,
                                              [SUPERVISOR_REPORT_EXITED] = RECORD_EXITED,
                                              [SUPERVISOR_REPORT_STOPPED] = RECORD_STOPPED};
+    writer_init(w, 0);
     writer_object(w, NULL);
     writer_str(w, "group", r->group);
     writer_i64(w, "attempt", r->attempt);
@@ -147,35 +149,18 @@ enum record_type message_report(const struct agent_report *r, struct json_writer
 
 void message_refused(enum record_type command, const struct command *c, const struct err *err, struct json_writer *w)
 {
+    writer_init(w, 0);
     writer_object(w, NULL);
     writer_str(w, "command", record_type_name(command));
     if (c) {
         writer_str(w, "group", c->group);
         writer_i64(w, "attempt", c->attempt);
-        if (c->type == COMMAND_KILL)
+        if (c->type == RECORD_KILL)
             writer_i64(w, "rank", c->rank);
     }
     writer_str(w, "code", err_name(err->code));
     writer_str(w, "message", err->msg);
     writer_object_end(w);
-}
-
-bool message_command_type(unsigned record_type, enum command_type *ret)
-{
-    static const struct {
-        enum record_type record;
-        enum command_type command;
-    } types[] = {{RECORD_PREPARE, COMMAND_PREPARE},
-                 {RECORD_START, COMMAND_START},
-                 {RECORD_RESTART, COMMAND_RESTART},
-                 {RECORD_STOP, COMMAND_STOP},
-                 {RECORD_KILL, COMMAND_KILL}};
-    for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (types[i].record == record_type) {
-            *ret = types[i].command;
-            return true;
-        }
-    return false;
 }
 
 int64_t message_heartbeat_ms(const char *welcome, size_t len)

@@ -9,7 +9,7 @@
 struct probe;
 struct pod_archives;
 
-// Each function writes one JSON document into `w`. The caller has initialised `w`.
+// Each function starts `w`, and writes one JSON document into it. The caller ends it with writer_done().
 
 // Writes what the agent knows about its groups, archives and GPUs. `gpus` may be NULL.
 void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w);
@@ -19,6 +19,5 @@ enum record_type message_report(const struct agent_report *r, struct json_writer
 // c: NULL if the command could not be read.
 void message_refused(enum record_type command, const struct command *c, const struct err *err, struct json_writer *w);
 
-bool message_command_type(unsigned record_type, enum command_type *ret); // false = this record is not a command
 // The interval in a WELCOME, kept within bounds. Returns the default if WELCOME has none.
 int64_t message_heartbeat_ms(const char *welcome, size_t len);

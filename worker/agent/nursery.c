@@ -56,21 +56,6 @@ static int describe(int argc, char *const *argv, int control)
     return file_in_memory("agent", &b);
 }
 
-static bool send_files(int to, const int *files)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(FILES * sizeof(int))];
-    } control = {0};
-    char word = 'A';
-    struct iovec words = {&word, 1};
-    struct msghdr message = {
-        .msg_iov = &words, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.space};
-    control.header = (struct cmsghdr){CMSG_LEN(FILES * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(&control.header), files, FILES * sizeof(int));
-    return sendmsg(to, &message, MSG_NOSIGNAL) == 1;
-}
-
 static bool ask(struct stand_in *s, const char *path, int argc, char *const *argv, int control)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -82,7 +67,7 @@ static bool ask(struct stand_in *s, const char *path, int argc, char *const *arg
         return false;
     int described = describe(argc, argv, control);
     const int files[FILES] = {described, STDOUT_FILENO, STDERR_FILENO, control >= 0 ? control : STDERR_FILENO};
-    bool asked = described >= 0 && send_files(s->fd, files);
+    bool asked = described >= 0 && file_send(s->fd, "A", 1, files, FILES);
     file_close(&described);
     return asked;
 }

@@ -262,13 +262,11 @@ static bool has(const char *own, const struct gpu *g)
 static const char *own_gpus(const struct probe *p, const struct supervisor_process *s, struct arena *a)
 {
     struct environment_group group = s->command->env;
-    const struct environment_process process = {
-        .rank = s->spec->rank, .local_rank = s->spec->local_rank, .gpus = s->spec->gpus, .n_gpus = s->spec->n_gpus};
     struct gpus_view view;
     struct err err = ERR_INIT;
     if (group.gpus.count == GPUS_UNKNOWN)
         group.gpus.count = p->config.pod_gpus;
-    return environment_gpus(p->config.env, &group, &process, a, &view, &err) == 0 ? view.own : "";
+    return environment_gpus(p->config.env, &group, s->spec, a, &view, &err) == 0 ? view.own : "";
 }
 
 static void add_ranks(const struct probe *p, const struct supervisor *s, size_t *left, struct gpu *gpus,

@@ -99,8 +99,7 @@ struct rank_output *rank_output_new(struct loop *loop, int out, int err)
 
 static void stream_end(struct stream *s)
 {
-    loop_poll_free(s->poll);
-    s->poll = NULL;
+    loop_poll_free(TAKE_PTR(s->poll));
     file_close(&s->fd);
     lines_flush(&s->lines, sink_queue(s->sink));
     sink_send(s->sink);

@@ -158,10 +158,8 @@ static bool read_start(struct process *p)
         return false;
     if (n == sizeof f)
         explain(p, &f);
-    loop_poll_free(p->start_poll);
-    p->start_poll = NULL;
-    close(p->start_fd);
-    p->start_fd = -1;
+    loop_poll_free(TAKE_PTR(p->start_poll));
+    file_close(&p->start_fd);
     return true;
 }
 
@@ -207,8 +205,7 @@ static void look_gone(void *ctx)
         return;
     }
     p->gone = true;
-    child_reaper_unwatch(p->orphans);
-    p->orphans = NULL;
+    child_reaper_unwatch(TAKE_PTR(p->orphans));
     loop_timer_disarm(p->kill_timer);
     loop_timer_disarm(p->gone_timer);
     p->config.fn(p->config.ctx, PROCESS_GONE);
@@ -234,7 +231,7 @@ static void on_child_exit(void *ctx, int status)
         p->exit = (struct process_exit){.code = WEXITSTATUS(status)};
     if (!p->stopping)
         kill_group(p);
-    p->orphans = child_reaper_watch_orphans(p->config.reaper, on_orphan, p);
+    p->orphans = child_reaper_watch(p->config.reaper, 0, on_orphan, p);
     loop_timer_arm(p->gone_timer, 0); // PROCESS_EXITED comes first in any case
     p->config.fn(p->config.ctx, PROCESS_EXITED);
 }
@@ -267,8 +264,8 @@ static pid_t start_child(const struct process_config *c, int *ret_start_fd, stru
         err_set(err, ERR_UNAVAILABLE, "cannot start %s: %s", c->argv[0], strerror(errno));
     file_close(&null_fd);
     file_close(&ends[1]);
-    if (pid < 0 && ends[0] >= 0)
-        close(ends[0]);
+    if (pid < 0)
+        file_close(&ends[0]);
     *ret_start_fd = ends[0];
     return pid;
 }
@@ -282,7 +279,7 @@ static struct process *watch(const struct process_config *c, pid_t pid, int star
     p->dir = xstrdup(c->dir ? c->dir : ".");
     p->pid = pid;
     p->start_fd = start_fd;
-    p->child = child_reaper_watch_child(c->reaper, pid, on_child_exit, p);
+    p->child = child_reaper_watch(c->reaper, pid, on_child_exit, p);
     p->kill_timer = loop_timer_new(c->loop, on_kill_timer, p);
     p->gone_timer = loop_timer_new(c->loop, look_gone, p);
     p->start_poll = loop_poll_read(c->loop, start_fd, on_start_fd, p, err);

@@ -36,7 +36,7 @@ static const char *said(const char *variable)
 }
 
 // Reads the GPUs of one process: "1,2", "-". Moves *text behind them. ERR_INVALID: this is not a list.
-static int read_gpus(const char **text, struct command_process *p, struct arena *a, struct err *err)
+static int read_gpus(const char **text, struct environment_process *p, struct arena *a, struct err *err)
 {
     int *gpus = arena_array(a, GPUS_MAX, sizeof *gpus);
     const char *at = *text;
@@ -64,7 +64,7 @@ static int share_gpus(const char *text, struct command *c, struct err *err)
 
 static struct command *start_command(const struct options *o, int attempt, int port)
 {
-    struct command *c = command_new(COMMAND_START, said("CADRE_GROUP_UID"), attempt);
+    struct command *c = command_new(RECORD_START, said("CADRE_GROUP_UID"), attempt);
     c->env = (struct environment_group){
         .name = said("GROUP_NAME"),
         .master_addr = "127.0.0.1",
@@ -77,7 +77,7 @@ static struct command *start_command(const struct options *o, int attempt, int p
     c->n_processes = (size_t)o->processes;
     c->processes = arena_array(&c->arena, c->n_processes, sizeof *c->processes);
     for (int i = 0; i < o->processes; i++)
-        c->processes[i] = (struct command_process){.rank = i, .local_rank = i};
+        c->processes[i] = (struct environment_process){.rank = i, .local_rank = i, .attempt = attempt};
     return c;
 }
 
@@ -101,7 +101,7 @@ static void begin(struct standalone *s, int attempt)
     agent_shutdown(s->agent, 0);
 }
 
-static int command(struct standalone *s, enum command_type type, int attempt, struct err *err)
+static int command(struct standalone *s, enum record_type type, int attempt, struct err *err)
 {
     struct command *c = command_new(type, said("CADRE_GROUP_UID"), attempt);
     c->grace_ms = s->options->grace_ms;
@@ -112,7 +112,7 @@ static int command(struct standalone *s, enum command_type type, int attempt, st
 
 int standalone_start(struct standalone *s, struct err *err)
 {
-    int r = command(s, COMMAND_PREPARE, s->options->attempt, err); // the report calls begin()
+    int r = command(s, RECORD_PREPARE, s->options->attempt, err); // the report calls begin()
     if (r == 0 && s->err.code)
         r = err_set(err, s->err.code, "%s", s->err.msg);
     return r;
@@ -127,7 +127,7 @@ static void on_exited(struct standalone *s, const struct agent_report *r)
     if (r->code == 0 && s->exited < s->options->processes)
         return;
     if (control_listens(s->control))
-        command(s, COMMAND_STOP, r->attempt, &ignored);
+        command(s, RECORD_STOP, r->attempt, &ignored);
     else
         agent_shutdown(s->agent, s->options->grace_ms);
 }

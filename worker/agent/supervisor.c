@@ -336,21 +336,22 @@ static int on_kill(struct supervisor *s, const struct command *c, struct err *er
 
 int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, struct err *err)
 {
-    if (s->closed && c->type != COMMAND_KILL) // a kill makes the end come sooner
+    if (s->closed && c->type != RECORD_KILL) // a kill makes the end come sooner
         return err_set(err, ERR_CONFLICT, "the pod is about to end");
     switch (c->type) {
-    case COMMAND_PREPARE:
+    case RECORD_PREPARE:
         return on_prepare(s, now_ms, c, err);
-    case COMMAND_START:
+    case RECORD_START:
         return on_start(s, c, err);
-    case COMMAND_RESTART:
+    case RECORD_RESTART:
         return on_restart(s, c, err);
-    case COMMAND_STOP:
+    case RECORD_STOP:
         return on_stop(s, now_ms, c, err);
-    case COMMAND_KILL:
+    case RECORD_KILL:
         return on_kill(s, c, err);
+    default:
+        return err_set(err, ERR_INTERNAL, "an unknown command");
     }
-    return err_set(err, ERR_INTERNAL, "an unknown command");
 }
 
 void supervisor_shutdown(struct supervisor *s, int64_t now_ms, int64_t grace_ms)

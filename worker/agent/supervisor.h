@@ -35,12 +35,12 @@ enum supervisor_process_state {
 };
 
 struct supervisor_process {
-    const struct command_process *spec;
+    const struct environment_process *spec;
     struct command *command; // the command that started it; holds `spec`
     enum supervisor_process_state state;
     int code, signal; // once it has exited
     // The process that starts when this one is gone. NULL = none.
-    const struct command_process *next_spec;
+    const struct environment_process *next_spec;
     struct command *next;
 };
 

@@ -24,8 +24,8 @@ enum {
     SAID_MAX = 1024,
     PASSED = 4,
     SOURCE_MAX = 64 << 20,
-    ASKED_MAX = 16,  // requests in one packet
-    STACKS_MS = 5000 // for printing them
+    ASKED_MAX = FILE_SEND_MAX / PASSED, // requests in one packet
+    STACKS_MS = 5000                    // for printing them
 };
 
 enum state { STATE_NONE, STATE_IMPORTING, STATE_READY, STATE_USELESS };
@@ -335,23 +335,14 @@ static void on_answer(void *ctx, int events)
     take_answer(ctx);
 }
 
-static int send_passed(const struct template *t, struct fork_request *const *requests, size_t n)
+static bool send_passed(const struct template *t, struct fork_request *const *requests, size_t n)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(ASKED_MAX * PASSED * sizeof(int))];
-    } control = {0};
     char words[ASKED_MAX];
-    struct iovec word = {words, n};
-    size_t size = n * PASSED * sizeof(int);
-    struct msghdr message = {
-        .msg_iov = &word, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(size)};
+    int passed[ASKED_MAX * PASSED];
     memset(words, 'F', n);
-    control.header = (struct cmsghdr){CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
     for (size_t i = 0; i < n; i++)
-        memcpy(CMSG_DATA(&control.header) + i * sizeof requests[i]->passed, requests[i]->passed,
-               sizeof requests[i]->passed);
-    return sendmsg(t->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+        memcpy(passed + i * PASSED, requests[i]->passed, sizeof requests[i]->passed);
+    return file_send(t->fd, words, n, passed, n * PASSED);
 }
 
 static int listen_to(struct fork_request *b, struct err *err)
@@ -374,9 +365,8 @@ static void ask(struct template *t)
         if (!b->asked && n < ASKED_MAX)
             requests[n++] = b;
     }
-    int r = send_passed(t, requests, n);
-    if (r < 0) {
-        err_set(&err, ERR_UNAVAILABLE, "it cannot be asked: %s", strerror(-r));
+    if (!send_passed(t, requests, n)) {
+        err_set(&err, ERR_UNAVAILABLE, "it cannot be asked: %s", strerror(errno));
         fork_request_end(requests[0], 0, err.msg); // the others try again
         return;
     }

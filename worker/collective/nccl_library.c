@@ -3,17 +3,13 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/device/symbols.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-static const struct {
-    const char *name;
-    size_t offset;
-} symbols[] = {
+static const struct symbol symbols[] = {
     {"ncclGetVersion", offsetof(struct nccl_library, version)},
     {"ncclGetUniqueId", offsetof(struct nccl_library, unique_id)},
     {"ncclCommInitRankConfig", offsetof(struct nccl_library, init)},
@@ -41,14 +37,10 @@ static int find_symbols(struct nccl_library *f, struct err *err)
                        "NCCL is not in this image: %s: add NCCL 2.14 or newer, which images of CUDA and PyTorch have, "
                        "or use the back end gloo",
                        dlerror());
-    for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
-        void *p = dlsym(object, symbols[i].name);
-        if (!p)
-            return err_set(err, ERR_INVALID, "libnccl.so.2 of this image has no %s: Cadre needs NCCL 2.14 or newer",
-                           symbols[i].name);
-        memcpy((char *)f + symbols[i].offset, &p, sizeof p);
-    }
-    return 0;
+    const char *missing = symbols_find(object, symbols, ARRAY_LEN(symbols), f);
+    return missing ? err_set(err, ERR_INVALID, "libnccl.so.2 of this image has no %s: Cadre needs NCCL 2.14 or newer",
+                             missing)
+                   : 0;
 }
 
 const struct nccl_library *nccl_library_load(struct err *err)

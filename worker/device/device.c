@@ -4,8 +4,8 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/device/symbols.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -71,10 +71,7 @@ struct driver {
     int (*error_name)(int code, const char **ret);
 };
 
-static const struct {
-    const char *name;
-    size_t offset;
-} symbols[] = {
+static const struct symbol symbols[] = {
     {"cuInit", offsetof(struct driver, init)},
     {"cuDeviceGetCount", offsetof(struct driver, count)},
     {"cuDeviceGet", offsetof(struct driver, device)},
@@ -118,14 +115,10 @@ struct device {
 
 static int find_symbols(void *object, struct driver *ret, struct err *err)
 {
-    for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
-        void *p = dlsym(object, symbols[i].name);
-        if (!p)
-            return err_set(err, ERR_INVALID, "NVIDIA's " LIBRARY " has no %s: its driver is too old: update the node's",
-                           symbols[i].name);
-        memcpy((char *)ret + symbols[i].offset, &p, sizeof p);
-    }
-    return 0;
+    const char *missing = symbols_find(object, symbols, ARRAY_LEN(symbols), ret);
+    return missing ? err_set(err, ERR_INVALID,
+                             "NVIDIA's " LIBRARY " has no %s: its driver is too old: update the node's", missing)
+                   : 0;
 }
 
 // Loads the driver once in a process. It stays loaded, because its threads may run until the process ends.

@@ -24,10 +24,9 @@ static bool print(struct json_writer *w)
 
 static bool print_gpus(struct nvml *n)
 {
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT;
     size_t count;
     const struct gpu *gpus = nvml_read(n, &count);
-    writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_list(&w, "gpus");
     for (size_t i = 0; i < count; i++)
@@ -38,8 +37,7 @@ static bool print_gpus(struct nvml *n)
 
 static void print_error(const struct err *err)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "error", err->msg);
     print(&w);

@@ -3,8 +3,8 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/device/symbols.h"
 
-#include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,27 +48,23 @@ struct nvml_library {
     int (*events_wait)(void *set, struct nvml_event *ret, unsigned ms);
 };
 
-static const struct symbol {
-    const char *name;
-    size_t offset;
-    bool needed; // if false, old drivers do not have it
-} symbols[] = {
-    {"nvmlInit_v2", offsetof(struct nvml_library, init), true},
-    {"nvmlShutdown", offsetof(struct nvml_library, shutdown), true},
-    {"nvmlErrorString", offsetof(struct nvml_library, error), true},
-    {"nvmlDeviceGetCount_v2", offsetof(struct nvml_library, count), true},
-    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml_library, by_index), true},
-    {"nvmlDeviceGetUUID", offsetof(struct nvml_library, uuid), true},
-    {"nvmlDeviceGetName", offsetof(struct nvml_library, name), true},
-    {"nvmlDeviceGetMemoryInfo", offsetof(struct nvml_library, memory), true},
-    {"nvmlDeviceGetTemperature", offsetof(struct nvml_library, temperature), false},
-    {"nvmlDeviceGetUtilizationRates", offsetof(struct nvml_library, utilization), false},
-    {"nvmlDeviceGetPowerUsage", offsetof(struct nvml_library, power), false},
-    {"nvmlDeviceGetTotalEccErrors", offsetof(struct nvml_library, ecc), false},
-    {"nvmlEventSetCreate", offsetof(struct nvml_library, events_new), false},
-    {"nvmlEventSetFree", offsetof(struct nvml_library, events_free), false},
-    {"nvmlDeviceRegisterEvents", offsetof(struct nvml_library, events_of), false},
-    {"nvmlEventSetWait_v2", offsetof(struct nvml_library, events_wait), false},
+static const struct symbol symbols[] = {
+    {"nvmlInit_v2", offsetof(struct nvml_library, init)},
+    {"nvmlShutdown", offsetof(struct nvml_library, shutdown)},
+    {"nvmlErrorString", offsetof(struct nvml_library, error)},
+    {"nvmlDeviceGetCount_v2", offsetof(struct nvml_library, count)},
+    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml_library, by_index)},
+    {"nvmlDeviceGetUUID", offsetof(struct nvml_library, uuid)},
+    {"nvmlDeviceGetName", offsetof(struct nvml_library, name)},
+    {"nvmlDeviceGetMemoryInfo", offsetof(struct nvml_library, memory)},
+    {"nvmlDeviceGetTemperature", offsetof(struct nvml_library, temperature), .optional = true},
+    {"nvmlDeviceGetUtilizationRates", offsetof(struct nvml_library, utilization), .optional = true},
+    {"nvmlDeviceGetPowerUsage", offsetof(struct nvml_library, power), .optional = true},
+    {"nvmlDeviceGetTotalEccErrors", offsetof(struct nvml_library, ecc), .optional = true},
+    {"nvmlEventSetCreate", offsetof(struct nvml_library, events_new), .optional = true},
+    {"nvmlEventSetFree", offsetof(struct nvml_library, events_free), .optional = true},
+    {"nvmlDeviceRegisterEvents", offsetof(struct nvml_library, events_of), .optional = true},
+    {"nvmlEventSetWait_v2", offsetof(struct nvml_library, events_wait), .optional = true},
 };
 
 struct nvml_gpu {
@@ -90,15 +86,10 @@ static int load(struct nvml *n, struct err *err)
     n->object = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!n->object)
         return err_set(err, ERR_UNAVAILABLE, "there is no NVIDIA driver here: %s", dlerror());
-    for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
-        void *p = dlsym(n->object, symbols[i].name);
-        if (!p && symbols[i].needed)
-            return err_set(err, ERR_UNAVAILABLE,
-                           "NVIDIA's libnvidia-ml.so.1 has no %s: its driver is too old: update the node's",
-                           symbols[i].name);
-        memcpy((char *)&n->f + symbols[i].offset, &p, sizeof p);
-    }
-    return 0;
+    const char *missing = symbols_find(n->object, symbols, ARRAY_LEN(symbols), &n->f);
+    return missing ? err_set(err, ERR_UNAVAILABLE,
+                             "NVIDIA's libnvidia-ml.so.1 has no %s: its driver is too old: update the node's", missing)
+                   : 0;
 }
 
 static void find_device(struct nvml *n, unsigned index)

@@ -21,14 +21,6 @@ struct members {
     int n, index;
 };
 
-static char **name_ranks(const struct members *s)
-{
-    char **names = xcalloc((size_t)s->n, sizeof *names);
-    for (int i = 0; i < s->n; i++)
-        names[i] = xasprintf("rank %d", s->ranks[i]);
-    return names;
-}
-
 static int find_own(struct members *s, int rank, struct err *err)
 {
     s->index = -1;
@@ -141,13 +133,12 @@ static int meet(struct cadre_call *c, const struct rendezvous_list *who, const c
 static int join(struct cadre_call *c, const cadre_comm_options *o, const struct members *s, cadre_comm **ret,
                 struct err *err)
 {
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     const struct rendezvous_list list = {.ranks = s->ranks, .n = s->n, .index = s->index};
-    char **names = name_ranks(s);
-    int r = meet(c, &list, (const char *const *)names, o, ret, err);
+    const char **names = arena_array(&a, (size_t)s->n, sizeof *names);
     for (int i = 0; i < s->n; i++)
-        free(names[i]);
-    free(names);
-    return r;
+        names[i] = arena_printf(&a, "rank %d", s->ranks[i]);
+    return meet(c, &list, names, o, ret, err);
 }
 
 CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options *options, cadre_comm **ret)

@@ -3,6 +3,7 @@
 
 #include "common/wire/mode.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static void write_method(struct json_writer *w, const cadre_method *m, const struct published *p)
@@ -18,12 +19,9 @@ static void write_method(struct json_writer *w, const cadre_method *m, const str
         writer_raw(w, "split", said->split, strlen(said->split));
     if (said->collect)
         writer_raw(w, "collect", said->collect, strlen(said->collect));
-    if (said->group) {
-        writer_object(w, "concurrency");
-        writer_str(w, "group", said->group->name);
-        writer_i64(w, "limit", said->group->limit);
-        writer_object_end(w);
-    }
+    if (said->group)
+        writer_print(w, "concurrency", "{'group':%s,'limit':%" PRId64 "}", said->group->name,
+                     (int64_t)said->group->limit);
     if (said->idempotent)
         writer_bool(w, "idempotent", true);
     writer_str_set(w, "doc", m->doc);

@@ -2,6 +2,7 @@
 #include "worker/host/dial.h"
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { SLICE_MS = 100 };
 
@@ -76,7 +76,7 @@ int dial(const char *at, const atomic_bool *canceled, int *ret, struct err *err)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); // questions are short, and wait for answers
         *ret = fd;
     }
-    if (r < 0 && fd >= 0)
-        close(fd);
+    if (r < 0)
+        file_close(&fd);
     return r;
 }

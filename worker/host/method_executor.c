@@ -87,8 +87,7 @@ static void deliver(void *ctx)
     struct method_executor *e = ctx;
     struct list batch = LIST_INIT(batch);
     pthread_mutex_lock(&e->mutex);
-    for (struct list *l; (l = list_pop(&e->finished));)
-        list_append(&batch, l);
+    list_splice(&batch, &e->finished);
     if (e->lent ? e->in_loop && may_begin(e->lanes[0]) : e->turning && e->brief)
         loop_stop(e->loop); // this thread has a job to run, or the loop is to be lent
     pthread_mutex_unlock(&e->mutex);
@@ -199,23 +198,42 @@ static bool turn_is_due(struct method_executor *e)
     return e->lent && now - e->turned_us > TURN_US;
 }
 
+// Runs jobs of the lane until the executor stops, or until a job that its caller runs (`pulled`), or until no job waits
+// and `wait` is false. Call this with the mutex. It is unlocked meanwhile.
+static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_job **ret)
+{
+    struct method_executor *e = lane->executor;
+    bool first = lane == e->lanes[0];
+    while (!e->stop) {
+        struct executor_job *job;
+        if (first && e->lent && turn_is_due(e)) {
+            turn_lent(e);
+        } else if ((job = take_job(lane))) {
+            if (job->pulled) {
+                start_timing(lane);
+                *ret = job;
+                return EXECUTOR_JOB;
+            }
+            run_job(lane, job);
+        } else if ((first && e->woken) || !wait) {
+            e->woken = false;
+            return EXECUTOR_NONE;
+        } else if (first && e->lent) {
+            turn_lent(e);
+        } else {
+            pthread_cond_wait(&lane->work, &e->mutex);
+        }
+    }
+    return EXECUTOR_STOPPED;
+}
+
 static void *lane_thread(void *ctx)
 {
     struct lane *lane = ctx;
     struct method_executor *e = lane->executor;
-    bool first = lane == e->lanes[0];
+    struct executor_job *none;
     pthread_mutex_lock(&e->mutex);
-    while (!e->stop) {
-        struct executor_job *job;
-        if (first && e->lent && turn_is_due(e))
-            turn_lent(e);
-        else if ((job = take_job(lane)))
-            run_job(lane, job);
-        else if (first && e->lent)
-            turn_lent(e);
-        else
-            pthread_cond_wait(&lane->work, &e->mutex);
-    }
+    (void)pull(lane, true, &none); // runs all jobs of the lane: nobody pulls them
     pthread_mutex_unlock(&e->mutex);
     return NULL;
 }
@@ -389,34 +407,6 @@ bool method_executor_withdraw(struct method_executor *e, struct executor_job *jo
 }
 
 // Pulling
-
-// Call this with the mutex. It is unlocked meanwhile.
-static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_job **ret)
-{
-    struct method_executor *e = lane->executor;
-    bool first = lane == e->lanes[0];
-    while (!e->stop) {
-        struct executor_job *job;
-        if (first && e->lent && turn_is_due(e)) {
-            turn_lent(e);
-        } else if ((job = take_job(lane))) {
-            if (job->pulled) {
-                start_timing(lane);
-                *ret = job;
-                return EXECUTOR_JOB;
-            }
-            run_job(lane, job);
-        } else if ((first && e->woken) || !wait) {
-            e->woken = false;
-            return EXECUTOR_NONE;
-        } else if (first && e->lent) {
-            turn_lent(e);
-        } else {
-            pthread_cond_wait(&lane->work, &e->mutex);
-        }
-    }
-    return EXECUTOR_STOPPED;
-}
 
 enum executor_pulled method_executor_pull(struct method_executor *e, unsigned lane, bool wait,
                                           struct executor_job **ret)

@@ -3,6 +3,7 @@
 
 #include "common/base/file.h"
 #include "common/base/list.h"
+#include "common/base/listen_socket.h"
 #include "common/base/str.h"
 #include "common/wire/ref.h"
 #include "worker/host/peer_wire.h"
@@ -17,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, RETRY_MS = 100, PIECE = 1 << 20 };
+enum { RETRY_MS = 100, PIECE = 1 << 20 };
 
 struct peer {
     struct list link;
@@ -332,53 +333,18 @@ static void on_retry(void *ctx)
     loop_poll_set(s->poll, LOOP_READ, &err);
 }
 
-static int bind_to(int family, const struct sockaddr *address, socklen_t len)
-{
-    int on = 1, off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(fd, address, len) == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    int why = errno;
-    close(fd);
-    errno = why;
-    return -1;
-}
-
-// Listens on both families, if the host has both.
-static int open_socket(bool local, int port)
-{
-    const struct sockaddr_in6 v6 = {
-        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_ANY_INIT};
-    const struct sockaddr_in v4 = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)port),
-                                   .sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY)};
-    int fd = local ? -1 : bind_to(AF_INET6, (const struct sockaddr *)&v6, sizeof v6);
-    return fd >= 0 ? fd : bind_to(AF_INET, (const struct sockaddr *)&v4, sizeof v4);
-}
-
-static int port_of(int fd)
-{
-    struct sockaddr_storage at;
-    socklen_t len = sizeof at;
-    if (getsockname(fd, (struct sockaddr *)&at, &len) != 0)
-        return 0;
-    return ntohs(at.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&at)->sin6_port
-                                          : ((const struct sockaddr_in *)&at)->sin_port);
-}
-
 struct object_server *object_server_new(const struct object_server_config *config, struct err *err)
 {
-    int fd = open_socket(config->local, config->port);
+    char address[32];
+    int port;
+    snprintf(address, sizeof address, "%s:%d", config->local ? "127.0.0.1" : "", config->port);
+    int fd = listen_socket_open(address, &port, err);
     if (fd < 0) {
-        err_set(err, ERR_UNAVAILABLE, "cannot listen for other workers on port %d: %s", config->port, strerror(errno));
+        err_wrap(err, "objects for other workers");
         return NULL;
     }
     struct object_server *s = xcalloc(1, sizeof *s);
-    *s = (struct object_server){.config = *config, .fd = fd, .port = port_of(fd)};
+    *s = (struct object_server){.config = *config, .fd = fd, .port = port};
     list_init(&s->peers);
     s->poll = loop_poll_read(s->config.loop, fd, on_connection, s, err);
     s->retry = loop_timer_new(s->config.loop, on_retry, s);

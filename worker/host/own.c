@@ -23,9 +23,7 @@ static void serve_object(struct request_owner *owner, struct quota *quota, const
 static void put(struct buf *ret, const char *name, const struct buf *text)
 {
     _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
-    writer_object(&w, NULL);
-    writer_str(&w, name, buf_str(text));
-    writer_object_end(&w);
+    writer_print(&w, NULL, "{%s:%s}", name, buf_str(text));
     buf_append(ret, buf_str(&w.buf), w.buf.len);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/base/thread.h"
 #include "worker/host/code_right.h"
 #include "worker/host/cow_args.h"
 #include "worker/host/crash.h"
@@ -161,12 +162,7 @@ static void forget_in_child(void)
 
 static int begin(struct program *p)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); // signals are for the threads of the program
-    int failed = pthread_create(&p->thread, NULL, run, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed) {
+    if (thread_start(&p->thread, run, p) != 0) {
         host_say(&p->host, "no thread can be started", "");
         return EX_OSERR;
     }

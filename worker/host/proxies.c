@@ -149,12 +149,22 @@ struct proxies *proxies_new(struct loop *loop, const struct proxies_config *conf
     return NULL;
 }
 
+// All sessions: those with named proxies, then those with replicas.
+
+static size_t count(const struct proxies *p)
+{
+    return p->n_named + (p->replicas ? ws_replicas_count(p->replicas) : 0);
+}
+
+static struct host_session *session_at(const struct proxies *p, size_t i)
+{
+    return i < p->n_named ? p->named[i] : ws_replicas_at(p->replicas, i - p->n_named);
+}
+
 static void send_to_all(struct proxies *p, enum record_type type, const char *body, size_t len)
 {
-    for (size_t i = 0; i < p->n_named; i++)
-        host_session_send(p->named[i], type, body, len);
-    for (size_t i = 0; p->replicas && i < ws_replicas_count(p->replicas); i++)
-        host_session_send(ws_replicas_at(p->replicas, i), type, body, len);
+    for (size_t i = 0; i < count(p); i++)
+        host_session_send(session_at(p, i), type, body, len);
 }
 
 void proxies_ask_place(struct proxies *p, const struct rendezvous_question *q)
@@ -170,28 +180,22 @@ void proxies_tell_progress(struct proxies *p, const char *body, size_t len)
 
 void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, unsigned nth)
 {
-    size_t n = p->n_named + (p->replicas ? ws_replicas_count(p->replicas) : 0);
+    size_t n = count(p);
     _cleanup_(buf_done) struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
     archive_piece_write(piece, &body);
-    for (size_t k = 0, asked = 0; k < n && !asked; k++) {
-        size_t i = (nth + k) % n;
-        struct host_session *s = i < p->n_named ? p->named[i] : ws_replicas_at(p->replicas, i - p->n_named);
-        asked = host_session_send(s, RECORD_ARCHIVE, buf_str(&body), body.len);
-    }
+    for (size_t k = 0, asked = 0; k < n && !asked; k++)
+        asked = host_session_send(session_at(p, (nth + k) % n), RECORD_ARCHIVE, buf_str(&body), body.len);
 }
 
 void proxies_stop(struct proxies *p)
 {
-    size_t n = p->replicas ? ws_replicas_count(p->replicas) : 0;
     if (p->replicas)
         ws_replicas_stop(p->replicas);
-    p->n_stopping = p->n_named + n;
+    p->n_stopping = count(p);
     if (p->n_stopping == 0)
         p->config.on_stopped(p->config.ctx);
-    for (size_t i = 0; i < p->n_named; i++)
-        host_session_stop(p->named[i]);
-    for (size_t i = 0; i < n; i++)
-        host_session_stop(ws_replicas_at(p->replicas, i));
+    for (size_t i = 0; i < count(p); i++)
+        host_session_stop(session_at(p, i));
 }
 
 void proxies_free(struct proxies *p)

@@ -5,8 +5,6 @@
 #include "common/base/str.h"
 #include "worker/collective/star.h"
 
-#include <stdlib.h>
-
 // rank_watch_end() waits while `busy` is true.
 static bool set_busy(struct rank_watch *w, bool busy)
 {
@@ -33,9 +31,7 @@ static void forget(struct rank_watch *w, struct star *star)
     if (!star)
         return;
     star_free(star);
-    for (char **name = w->names; *name; name++)
-        free(*name);
-    free(TAKE_PTR(w->names));
+    arena_done(&w->memory);
 }
 
 static void forget_lost(struct rank_watch *w)
@@ -94,12 +90,12 @@ static int meet(struct rank_watch *w, struct rendezvous *rv, const struct rank_w
     int r = rendezvous_meet(rv, &list, links, err);
     if (r < 0)
         return r;
-    w->names = xcalloc((size_t)list.n + 1, sizeof *w->names);
+    const char **names = arena_array(&w->memory, (size_t)list.n, sizeof *names);
     for (int i = 0; i < list.n; i++)
-        w->names[i] = xasprintf("rank %d", who->ranks[i]);
+        names[i] = arena_printf(&w->memory, "rank %d", who->ranks[i]);
     struct star *star = star_new(&(struct star_config){.index = list.index,
                                                        .n = list.n,
-                                                       .names = (const char *const *)w->names,
+                                                       .names = names,
                                                        .links = links,
                                                        .limit_ms = limit_ms,
                                                        .silence_ms = w->silence_ms});

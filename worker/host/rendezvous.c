@@ -265,8 +265,7 @@ static int wait_for_joiners(struct rendezvous *rv, const struct rendezvous_list 
                 continue;
             int *link = &links[g->index];
             missing -= *link < 0;
-            if (*link >= 0)
-                close(*link);
+            file_close(link);
             *link = take_joiner(rv, g);
         }
         if (!missing || now_ms() >= until)

@@ -264,10 +264,7 @@ static void write_moved(const struct reshard_result *moved, struct json_writer *
     writer_i64(out, "direct", (int64_t)bytes->direct);
     writer_i64(out, "nccl", (int64_t)bytes->nccl);
     writer_i64(out, "copied", (int64_t)moved->copied);
-    writer_list(out, "problems");
-    for (size_t i = 0; i < moved->n_problems; i++)
-        writer_str(out, NULL, moved->problems[i]);
-    writer_list_end(out);
+    writer_strs(out, "problems", moved->problems, moved->n_problems);
 }
 
 // Once for each reason: transfers come again and again.

@@ -3,6 +3,7 @@
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
+#include "common/wire/call_head.h"
 #include "common/wire/mode.h"
 #include "common/wire/traceparent.h"
 #include "sdk/c/client/callback_thread.h"
@@ -10,10 +11,6 @@
 #include "sdk/c/client/client_threads.h"
 
 enum { LOCKED_COPY_MAX = 256 << 10 }; // bytes that are copied with the lock of the client
-
-#define INFO_METHOD "group.info"
-#define KILL_METHOD "group.kill"
-#define TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000) // the longest timeout that the proxy takes
 
 const char *cadre_client_version(void)
 {
@@ -129,7 +126,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
         return err_set(err, ERR_INVALID, "%s(): no group: set it in the call or in the client", r->method);
     if (r->rank < -1 || r->rank >= RECORD_GROUP)
         return err_set(err, ERR_INVALID, "%s(): there is no rank %lld", r->method, (long long)r->rank);
-    if (r->timeout_ms < 0 || r->timeout_ms > TIMEOUT_MAX_MS || r->attempt < 0)
+    if (r->timeout_ms < 0 || r->timeout_ms > CALL_HEAD_TIMEOUT_MAX_MS || r->attempt < 0)
         return err_set(err, ERR_INVALID, "%s(): a negative attempt or timeout, or a timeout over 7 days; 0 is none",
                        r->method);
     bool modes =
@@ -281,31 +278,35 @@ cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request 
     return o.code;
 }
 
+// Calls a method that the proxy or the workers serve themselves.
+static cadre_client_code call_own(cadre_client *c, const char *method, const char *group, int64_t rank,
+                                  cadre_client_json args, int64_t timeout_ms, cadre_client_json *ret,
+                                  cadre_client_error *error)
+{
+    cadre_client_request r;
+    cadre_client_request_init(&r, method);
+    r.group = group;
+    r.rank = rank;
+    r.args = args;
+    r.timeout_ms = timeout_ms;
+    return cadre_client_call(c, &r, ret, error);
+}
+
 cadre_client_code cadre_client_info(cadre_client *c, const char *group, int64_t timeout_ms, cadre_client_json *ret,
                                     cadre_client_error *error)
 {
-    cadre_client_request r;
-    cadre_client_request_init(&r, INFO_METHOD);
-    r.group = group;
-    r.timeout_ms = timeout_ms;
-    return cadre_client_call(c, &r, ret, error);
+    return call_own(c, "group.info", group, -1, (cadre_client_json){NULL, 0}, timeout_ms, ret, error);
 }
 
 cadre_client_code cadre_client_kill(cadre_client *c, const char *group, int64_t rank, int64_t timeout_ms,
                                     cadre_client_error *error)
 {
-    cadre_client_request r;
-    cadre_client_request_init(&r, KILL_METHOD);
-    r.group = group;
-    r.rank = rank;
-    r.timeout_ms = timeout_ms;
-    return cadre_client_call(c, &r, NULL, error);
+    return call_own(c, "group.kill", group, rank, (cadre_client_json){NULL, 0}, timeout_ms, NULL, error);
 }
 
 size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
 {
-    int64_t now = clock_mono_ms(&clock_system);
-    int64_t end = timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
+    int64_t end = client_end_of(timeout_ms);
     client_enter(c);
     uint64_t before = c->answered;
     while (c->answered == before && !c->turning && c->calls.used > c->n_kept && client_pass(c, end))
@@ -365,7 +366,8 @@ const char *cadre_client_execute_name(int execute)
     return execute > 0 && execute < RECORD_EXECUTE_COUNT ? mode_execute_name((unsigned)execute) : NULL;
 }
 
-// References: calls that the proxy and the workers serve themselves.
+// References
+
 cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_request *to, cadre_client_json value,
                                           cadre_client_json *ret, cadre_client_error *error)
 {
@@ -389,30 +391,20 @@ cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_re
     return cadre_client_call(c, &r, ret, error);
 }
 
-static cadre_client_code call_object(cadre_client *c, const char *method, cadre_client_json reference,
-                                     int64_t timeout_ms, cadre_client_json *ret, cadre_client_error *error)
-{
-    cadre_client_request r;
-    cadre_client_request_init(&r, method);
-    r.args = reference;
-    r.timeout_ms = timeout_ms;
-    return cadre_client_call(c, &r, ret, error);
-}
-
 cadre_client_code cadre_client_object_get(cadre_client *c, cadre_client_json reference, int64_t timeout_ms,
                                           cadre_client_json *ret, cadre_client_error *error)
 {
-    return call_object(c, "object.get", reference, timeout_ms, ret, error);
+    return call_own(c, "object.get", NULL, -1, reference, timeout_ms, ret, error);
 }
 
 cadre_client_code cadre_client_object_pin(cadre_client *c, cadre_client_json reference, int64_t timeout_ms,
                                           cadre_client_error *error)
 {
-    return call_object(c, "object.pin", reference, timeout_ms, NULL, error);
+    return call_own(c, "object.pin", NULL, -1, reference, timeout_ms, NULL, error);
 }
 
 cadre_client_code cadre_client_object_free(cadre_client *c, cadre_client_json reference, int64_t timeout_ms,
                                            cadre_client_error *error)
 {
-    return call_object(c, "object.free", reference, timeout_ms, NULL, error);
+    return call_own(c, "object.free", NULL, -1, reference, timeout_ms, NULL, error);
 }

@@ -14,12 +14,6 @@ static bool is_open(const struct cadre_client *c, uint64_t id)
     return p && !p->answered;
 }
 
-static int64_t end_of(int64_t timeout_ms)
-{
-    int64_t now = clock_mono_ms(&clock_system);
-    return timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
-}
-
 static void refuse_taken(uint64_t id, struct err *err)
 {
     err_set(err, ERR_INVALID,
@@ -69,7 +63,7 @@ cadre_client_code cadre_client_take(cadre_client *c, uint64_t id, int64_t timeou
     cadre_client_code code = CADRE_CLIENT_OK;
     *ret_memory = NULL;
     client_enter(c);
-    struct pending *p = await_answer(c, id, end_of(timeout_ms));
+    struct pending *p = await_answer(c, id, client_end_of(timeout_ms));
     if (p) {
         code = p->fault ? p->fault->code : CADRE_CLIENT_OK;
         if (p->fault && error)
@@ -150,7 +144,7 @@ static struct list *await_finished(struct cadre_client *c, int64_t end)
 uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms)
 {
     client_enter(c);
-    struct list *l = await_finished(c, end_of(timeout_ms));
+    struct list *l = await_finished(c, client_end_of(timeout_ms));
     uint64_t id = l ? CONTAINER_OF(l, struct pending, link)->id : 0;
     if (l)
         list_append(&c->handed_out, l);
@@ -227,7 +221,7 @@ cadre_client_code cadre_client_wait_for(cadre_client *c, uint64_t *ids, size_t n
     }
     client_enter(c);
     if (check_ids(c, ids, n, &err) == 0) {
-        await_some(c, ids, n, num_returns, end_of(timeout_ms));
+        await_some(c, ids, n, num_returns, client_end_of(timeout_ms));
         *ret_ready = part(c, ids, n, num_returns);
     }
     client_leave_waiting(c);

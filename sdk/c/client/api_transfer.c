@@ -239,12 +239,8 @@ static void write_args(const struct transfer *t, enum side side, struct json_wri
     if (t->contacts[0])
         writer_str(w, "contacts", t->contacts);
     writer_i64(w, "limitMs", MAX(t->end - now_ms(), (int64_t)1));
-    if (t->o.n_names) {
-        writer_list(w, "names");
-        for (size_t i = 0; i < t->o.n_names; i++)
-            writer_str(w, NULL, t->o.names[i]);
-        writer_list_end(w);
-    }
+    if (t->o.n_names)
+        writer_strs(w, "names", t->o.names, t->o.n_names);
     writer_object_end(w);
 }
 

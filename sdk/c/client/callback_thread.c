@@ -3,9 +3,9 @@
 
 #include "common/base/list.h"
 #include "common/base/mem.h"
+#include "common/base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 struct event {
@@ -123,7 +123,6 @@ static void on_output(void *ctx, const cadre_client_output *line)
 
 struct callback_thread *callback_thread_new(struct settings *s)
 {
-    sigset_t all, old;
     if (!s->on_connection && !s->on_output)
         return NULL;
     struct callback_thread *t = xcalloc(1, sizeof *t);
@@ -136,11 +135,8 @@ struct callback_thread *callback_thread_new(struct settings *s)
     s->on_connection = s->on_connection ? on_connection : NULL;
     s->on_output = s->on_output ? on_output : NULL;
     s->ctx = t;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the program's
-    if (pthread_create(&t->thread, NULL, run, t) != 0)
+    if (thread_start(&t->thread, run, t) != 0)
         abort();
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return t;
 }
 

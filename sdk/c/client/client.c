@@ -118,10 +118,7 @@ static void fail_all(struct cadre_client *c, struct list *calls,
                      bool may_have_run)
 {
     struct list batch = LIST_INIT(batch);
-    LIST_FOREACH(l, calls) {
-        list_remove(l);
-        list_append(&batch, l);
-    }
+    list_splice(&batch, calls);
     while (!list_empty(&batch)) {
         struct pending *p = CONTAINER_OF(batch.next, struct pending, link);
         struct err err = ERR_INIT;

@@ -4,13 +4,13 @@
 #include "common/base/cond.h"
 #include "common/base/mem.h"
 #include "common/base/spin.h"
+#include "common/base/thread.h"
 #include "sdk/c/client/client.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -173,18 +173,14 @@ static void make_lock(struct client_threads *t)
 void client_threads_start(struct cadre_client *c)
 {
     struct client_threads *t = xcalloc(1, sizeof *t);
-    sigset_t all, old;
     t->client = c;
     t->alarm = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->alarm < 0)
         abort(); // as when the loop gets no descriptor
     make_lock(t);
     c->threads = t; // before the thread starts: its first callback may use the client
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the program's
-    if (pthread_create(&t->thread, NULL, run, t) != 0)
+    if (thread_start(&t->thread, run, t) != 0)
         abort();
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 void client_threads_stop(struct client_threads *t)
@@ -240,6 +236,12 @@ void client_leave_waiting(struct cadre_client *c)
     client_leave(c);
 }
 
+int64_t client_end_of(int64_t timeout_ms)
+{
+    int64_t now = now_ms();
+    return timeout_ms < 0 || timeout_ms > INT64_MAX - now ? INT64_MAX : now + timeout_ms;
+}
+
 bool client_pass(struct cadre_client *c, int64_t end)
 {
     struct client_threads *t = c->threads;
@@ -267,8 +269,6 @@ bool client_watch(struct cadre_client *c, int64_t end)
 {
     struct client_threads *t = c->threads;
     int64_t left = MAX(end - now_ms(), (int64_t)0);
-    if (!t)
-        return client_pass(c, end);
     if (c->ended || c->turning || !left)
         return false;
     if (!t->taken && !t->n_waiting)

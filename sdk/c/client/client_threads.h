@@ -16,9 +16,10 @@ void client_threads_free(struct client_threads *t); // accepts NULL; no thread i
 void client_enter(struct cadre_client *c);
 void client_leave(struct cadre_client *c);
 void client_leave_waiting(struct cadre_client *c); // the same after client_pass(): others now turn the loop
+int64_t client_end_of(int64_t timeout_ms);         // on the monotonic clock; INT64_MAX = never, for a negative timeout
 // One turn, until something is answered, or until `end` of the monotonic clock. False: the time is over.
 bool client_pass(struct cadre_client *c, int64_t end);
-// Waits in the same way, but leaves the turns to other threads.
+// Waits in the same way, but leaves the turns to other threads. Only for a client with threads.
 bool client_watch(struct cadre_client *c, int64_t end);
 void client_stir(struct cadre_client *c); // new work starts at once, even if nobody waits
 void client_tell(struct cadre_client *c); // threads that wait look again

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/c/client/settings.h"
 
+#include "common/base/duration.h"
 #include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -10,8 +11,6 @@
 #include <sys/un.h>
 
 enum { TOKEN_MAX = 64 << 10, CA_MAX = 1 << 20, NAME_MAX_LEN = 253 };
-
-#define TIME_MAX_MS ((int64_t)7 * 24 * 3600 * 1000)
 
 int settings_copy_sized(void *to, size_t size, const void *from, const char *what, struct err *err)
 {
@@ -126,8 +125,8 @@ static int set_trust(struct settings *s, const cadre_client_options *o, bool tls
 
 static int set_limits(struct settings *s, const cadre_client_options *o, struct err *err)
 {
-    if (o->connect_timeout_ms < 0 || o->connect_timeout_ms > TIME_MAX_MS || o->unreachable_ms < 0 ||
-        o->unreachable_ms > TIME_MAX_MS || o->max_calls > SETTINGS_CALLS_MAX)
+    if (o->connect_timeout_ms < 0 || o->connect_timeout_ms > DURATION_MAX_MS || o->unreachable_ms < 0 ||
+        o->unreachable_ms > DURATION_MAX_MS || o->max_calls > SETTINGS_CALLS_MAX)
         return err_set(err, ERR_INVALID, "a negative time, or one over 7 days, or max_calls over %d",
                        SETTINGS_CALLS_MAX);
     s->connect_ms = o->connect_timeout_ms ? o->connect_timeout_ms : 10 * 1000;

@@ -277,8 +277,8 @@ static void a_rank_that_dies_is_named(void **state)
     cli_world_kill(&world, 2);
     GATEWAY_UNTIL(&world.gateway, gateway_fixture_counters(&world.gateway).workers == 3);
     fails("call llama get_value --no-wait" REACH, 1, "Error (UNAVAILABLE): ");
-    fails("call llama get_value --timeout 100ms" REACH, 1,
-          "not done within 100 ms: ml/llama is not ready: 3 of 4 ranks are connected");
+    fails("call llama get_value --timeout 1s" REACH, 1,
+          "not done within 1000 ms: ml/llama is not ready: 3 of 4 ranks are connected");
     prints("call llama get_value --rank 3" REACH, "3\n");
     prints("call wg/llama get_value --rank 3" REACH, "3\n");
     prints("call workergroup.cadre.dev/llama get_value --rank 3" REACH, "3\n");
@@ -295,7 +295,9 @@ static void usage_is_explained(void **state)
     fails("call llama add --rank x", 2, "error: --rank x: must be a number from 0");
     fails("call llama add --dispatch split -o ranks", 2, "-o ranks is for modes that return one result per rank");
     fails("call llama add --dispatch some", 2, "error: there is no mode some; there are ONE_TO_ALL, ALL_TO_ALL, ");
-    fails("call llama add --timeout 5x", 2, "--timeout 5x: must be like 30s or 2m, at most 168h");
+    fails("call llama add --timeout 1.5h", 2,
+          "--timeout 1.5h: must be seconds, or whole numbers with h, m, s or ms, such as 500ms, 15s or 1h30m, at most "
+          "168h");
     fails("call llama add -5", 2, "missing: -5; write a negative number after --\n");
     fails("call ml/llama add 1", 2, "error: GROUP is the name of a WorkerGroup; set its namespace with -n: ml/llama\n");
     fails("call plg/llama add 1", 2,

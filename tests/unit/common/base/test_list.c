@@ -35,6 +35,25 @@ static void order_is_kept(void **state)
     assert_int_equal(digits(&head), 23);
 }
 
+static void a_list_moves_into_another_one(void **state)
+{
+    (void)state;
+    struct list head = LIST_INIT(head), more = LIST_INIT(more);
+    struct item a = {1, {0}}, b = {2, {0}}, c = {3, {0}}, d = {4, {0}};
+    list_append(&head, &a.link);
+    list_append(&head, &d.link);
+    list_splice(&d.link, &more);
+    assert_int_equal(digits(&head), 14);
+    list_append(&more, &b.link);
+    list_append(&more, &c.link);
+    list_splice(&d.link, &more);
+    assert_int_equal(digits(&head), 1234);
+    assert_true(list_empty(&more));
+    list_splice(&more, &head);
+    assert_int_equal(digits(&more), 1234);
+    assert_true(list_empty(&head));
+}
+
 static void removing_twice_is_safe(void **state)
 {
     (void)state;
@@ -68,6 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_is_kept),
+        cmocka_unit_test(a_list_moves_into_another_one),
         cmocka_unit_test(removing_twice_is_safe),
         cmocka_unit_test(the_element_at_hand_may_be_removed),
     };

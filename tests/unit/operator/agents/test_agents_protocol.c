@@ -58,7 +58,6 @@ static void on_report(void *ctx, const struct agent_report *report)
 {
     struct fixture *f = ctx;
     struct json_writer w;
-    writer_init(&w, 0);
     enum record_type type = message_report(report, &w);
     for (size_t i = 0; i < REPLICAS; i++)
         tell(&f->replicas[i], type, &w);
@@ -80,15 +79,13 @@ struct order { // an order that has not arrived at the agent
 static void deliver(void *ctx)
 {
     struct order *o = ctx;
-    enum command_type type;
     struct command *c = NULL;
     struct err err = ERR_INIT;
     struct json_writer w;
-    assert_true(message_command_type(o->type, &type));
-    if (command_parse(type, o->body, strlen(o->body), &c, &err) == 0)
+    assert_true(command_is(o->type));
+    if (command_parse(o->type, o->body, strlen(o->body), &c, &err) == 0)
         agent_command(o->replica->fixture->agent, c, &err);
     if (err.code < 0) {
-        writer_init(&w, 0);
         message_refused(o->type, c, &err, &w);
         tell(o->replica, RECORD_REFUSED, &w);
         writer_done(&w);
@@ -114,7 +111,6 @@ static void connect(struct fixture *f, int replica)
     struct replica *r = &f->replicas[replica];
     struct json_writer w;
     struct err err = ERR_INIT;
-    writer_init(&w, 0);
     message_hello(f->agent, NULL, &w);
     if (agents_join(r->agents, &id, buf_str(&w.buf), w.buf.len, on_command, r, &r->peer, &err) < 0)
         fail_msg("%s", err.msg);

@@ -85,7 +85,6 @@ static void report(struct sim_agent *g, const struct supervisor_action *a)
     struct json_writer b;
     if (r.type == SUPERVISOR_REPORT_STARTED)
         r.supervisor = g->supervisor;
-    writer_init(&b, 0);
     enum record_type type = message_report(&r, &b);
     for (int i = 0; i < SIM_LINES; i++)
         say(g->lines[i], type, &b);
@@ -167,25 +166,23 @@ static void dial(struct sim_agent *g, struct sim_world *w, int line)
 
 static void obey(struct sim_agent *g, struct sim_world *w, struct sim_line *l, const struct sim_order *o)
 {
-    enum command_type type;
     struct command *c = NULL;
     struct err err = ERR_INIT;
     struct json_writer b;
-    assert_true(message_command_type(o->type, &type));
-    if (command_parse(type, o->body, strlen(o->body), &c, &err) < 0)
+    assert_true(command_is(o->type));
+    if (command_parse(o->type, o->body, strlen(o->body), &c, &err) < 0)
         fail_msg("%s: %s", err.msg, o->body);
     if (!g->supervisor)
         g->supervisor = supervisor_new(c->group);
     assert_string_equal(supervisor_group(g->supervisor), c->group);
     supervisor_command(g->supervisor, w->now_ms, c, &err);
     follow(g, w);
-    if (err.code == 0 && type == COMMAND_STOP && c->end && !g->ending) {
+    if (err.code == 0 && c->type == RECORD_STOP && c->end && !g->ending) {
         g->ending = true;
         supervisor_shutdown(g->supervisor, w->now_ms, c->grace_ms);
         follow(g, w);
     }
     if (err.code < 0) {
-        writer_init(&b, 0);
         message_refused(o->type, c, &err, &b);
         say(l, RECORD_REFUSED, &b);
         writer_done(&b);

@@ -15,7 +15,7 @@
     "\"group\":\"u\",\"attempt\":1,\"name\":\"wg\",\"namespace\":\"ns\",\"nodes\":1," \
     "\"nodeRank\":0,\"masterAddr\":\"m\",\"masterPort\":29500,\"worldSize\":2,\"localWorldSize\":2"
 
-static struct command *parse(enum command_type type, const char *json)
+static struct command *parse(enum record_type type, const char *json)
 {
     struct err err = ERR_INIT;
     struct command *c = NULL;
@@ -27,9 +27,8 @@ static struct command *parse(enum command_type type, const char *json)
 static void a_prepare_is_read(void **state)
 {
     (void)state;
-    struct command *c =
-        parse(COMMAND_PREPARE, "{\"group\":\"u-1\",\"attempt\":3,\"graceMs\":500,\"timeoutMs\":9000,"
-                               "\"masterAddr\":\"wg-0.wg.ns.svc\",\"masterIP\":\"10.0.0.1\",\"new\":1}");
+    struct command *c = parse(RECORD_PREPARE, "{\"group\":\"u-1\",\"attempt\":3,\"graceMs\":500,\"timeoutMs\":9000,"
+                                              "\"masterAddr\":\"wg-0.wg.ns.svc\",\"masterIP\":\"10.0.0.1\",\"new\":1}");
     assert_string_equal(c->group, "u-1");
     assert_int_equal(c->attempt, 3);
     assert_int_equal(c->grace_ms, 500);
@@ -43,10 +42,10 @@ static void a_start_is_read(void **state)
 {
     (void)state;
     struct command *c = parse(
-        COMMAND_START, "{" WORLD ",\"env\":[{\"name\":\"A\",\"value\":\"b\\u00e9\"},{\"name\":\"E\"}],"
-                       "\"gpus\":{\"visibility\":\"All\",\"perWorker\":2,\"indices\":[2,3]},"
-                       "\"command\":[\"python\",\"-u\"],\"workingDir\":\"/w\","
-                       "\"processes\":[{\"rank\":0,\"localRank\":0,\"ticket\":\"t\"},{\"rank\":1,\"localRank\":1}]}");
+        RECORD_START, "{" WORLD ",\"env\":[{\"name\":\"A\",\"value\":\"b\\u00e9\"},{\"name\":\"E\"}],"
+                      "\"gpus\":{\"visibility\":\"All\",\"perWorker\":2,\"indices\":[2,3]},"
+                      "\"command\":[\"python\",\"-u\"],\"workingDir\":\"/w\","
+                      "\"processes\":[{\"rank\":0,\"localRank\":0,\"ticket\":\"t\"},{\"rank\":1,\"localRank\":1}]}");
     assert_int_equal(c->env.world_size, 2);
     assert_int_equal(c->env.master_port, 29500);
     assert_string_equal(c->env.uid, "u");
@@ -69,7 +68,7 @@ static void a_start_is_read(void **state)
 static void what_is_left_out_has_a_meaning(void **state)
 {
     (void)state;
-    struct command *c = parse(COMMAND_START, "{" WORLD ",\"processes\":[{\"rank\":1,\"localRank\":1}]}");
+    struct command *c = parse(RECORD_START, "{" WORLD ",\"processes\":[{\"rank\":1,\"localRank\":1}]}");
     assert_null(c->argv);
     assert_null(c->dir);
     assert_int_equal(c->env.gpus.visibility, GPUS_OWN);
@@ -77,43 +76,42 @@ static void what_is_left_out_has_a_meaning(void **state)
     assert_int_equal(c->env.gpus.count, GPUS_UNKNOWN);
     assert_null(c->env.gpus.indices);
     command_unref(c);
-    c = parse(COMMAND_STOP, "{\"group\":\"u\",\"attempt\":0,\"end\":true}");
+    c = parse(RECORD_STOP, "{\"group\":\"u\",\"attempt\":0,\"end\":true}");
     assert_true(c->end);
     command_unref(c);
-    c = parse(COMMAND_STOP, "{\"group\":\"u\",\"attempt\":0}");
+    c = parse(RECORD_STOP, "{\"group\":\"u\",\"attempt\":0}");
     assert_false(c->end);
     assert_int_equal(c->grace_ms, 25000);
     command_unref(c);
 }
 
 static const struct {
-    enum command_type type;
+    enum record_type type;
     const char *json, *why;
 } wrongs[] = {
-    {COMMAND_STOP, "{\"attempt\":1}", "group: missing"},
-    {COMMAND_STOP, "{\"group\":\"u\",\"attempt\":1,\"end\":1}", "end: not true or false"},
-    {COMMAND_STOP, "[]", "group: missing"},
-    {COMMAND_STOP, "{", "a command with contradictory values"},
-    {COMMAND_STOP, "{\"group\":\"\",\"attempt\":1}", "group: empty"},
-    {COMMAND_STOP, "{\"group\":\"u\"}", "attempt: missing"},
-    {COMMAND_STOP, "{\"group\":\"u\",\"attempt\":-1}", "attempt: not a number"},
-    {COMMAND_STOP, "{\"group\":\"u\",\"attempt\":1,\"graceMs\":1e99}", "graceMs: not a number"},
-    {COMMAND_PREPARE, "{\"group\":\"u\",\"attempt\":1,\"masterAddr\":\"m\"}", "go together"},
-    {COMMAND_START, "{" WORLD "}", "processes: missing"},
-    {COMMAND_START, "{" WORLD ",\"processes\":{}}", "processes: not a list"},
-    {COMMAND_START, "{" WORLD ",\"processes\":[{\"rank\":0}]}", "localRank: missing"},
-    {COMMAND_START, "{" WORLD ",\"processes\":[7]}", "rank: missing"},
-    {COMMAND_START, "{" WORLD ",\"processes\":[{\"rank\":2,\"localRank\":0}]}", "outside of the world"},
-    {COMMAND_START, "{" WORLD ",\"processes\":[{\"rank\":0,\"localRank\":0},{\"rank\":0,\"localRank\":1}]}",
+    {RECORD_STOP, "{\"attempt\":1}", "group: missing"},
+    {RECORD_STOP, "{\"group\":\"u\",\"attempt\":1,\"end\":1}", "end: not true or false"},
+    {RECORD_STOP, "[]", "group: missing"},
+    {RECORD_STOP, "{", "a command with contradictory values"},
+    {RECORD_STOP, "{\"group\":\"\",\"attempt\":1}", "group: empty"},
+    {RECORD_STOP, "{\"group\":\"u\"}", "attempt: missing"},
+    {RECORD_STOP, "{\"group\":\"u\",\"attempt\":-1}", "attempt: not a number"},
+    {RECORD_STOP, "{\"group\":\"u\",\"attempt\":1,\"graceMs\":1e99}", "graceMs: not a number"},
+    {RECORD_PREPARE, "{\"group\":\"u\",\"attempt\":1,\"masterAddr\":\"m\"}", "go together"},
+    {RECORD_START, "{" WORLD "}", "processes: missing"},
+    {RECORD_START, "{" WORLD ",\"processes\":{}}", "processes: not a list"},
+    {RECORD_START, "{" WORLD ",\"processes\":[{\"rank\":0}]}", "localRank: missing"},
+    {RECORD_START, "{" WORLD ",\"processes\":[7]}", "rank: missing"},
+    {RECORD_START, "{" WORLD ",\"processes\":[{\"rank\":2,\"localRank\":0}]}", "outside of the world"},
+    {RECORD_START, "{" WORLD ",\"processes\":[{\"rank\":0,\"localRank\":0},{\"rank\":0,\"localRank\":1}]}",
      "a rank twice"},
-    {COMMAND_START, "{" WORLD ",\"env\":[{\"name\":\"A=B\"}],\"processes\":[{\"rank\":0,\"localRank\":0}]}",
+    {RECORD_START, "{" WORLD ",\"env\":[{\"name\":\"A=B\"}],\"processes\":[{\"rank\":0,\"localRank\":0}]}",
      "env: a name"},
-    {COMMAND_START, "{" WORLD ",\"command\":[],\"processes\":[{\"rank\":0,\"localRank\":0}]}", "command: empty"},
-    {COMMAND_START, "{" WORLD ",\"command\":[1],\"processes\":[{\"rank\":0,\"localRank\":0}]}",
-     "command: not a string"},
-    {COMMAND_START, "{" WORLD ",\"gpus\":{\"visibility\":\"Some\"},\"processes\":[{\"rank\":0,\"localRank\":0}]}",
+    {RECORD_START, "{" WORLD ",\"command\":[],\"processes\":[{\"rank\":0,\"localRank\":0}]}", "command: empty"},
+    {RECORD_START, "{" WORLD ",\"command\":[1],\"processes\":[{\"rank\":0,\"localRank\":0}]}", "command: not a string"},
+    {RECORD_START, "{" WORLD ",\"gpus\":{\"visibility\":\"Some\"},\"processes\":[{\"rank\":0,\"localRank\":0}]}",
      "must be Own or All"},
-    {COMMAND_START, "{" WORLD ",\"gpus\":{\"indices\":[-1]},\"processes\":[{\"rank\":0,\"localRank\":0}]}",
+    {RECORD_START, "{" WORLD ",\"gpus\":{\"indices\":[-1]},\"processes\":[{\"rank\":0,\"localRank\":0}]}",
      "indices: not a number"},
 };
 

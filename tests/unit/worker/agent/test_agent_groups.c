@@ -100,7 +100,7 @@ static void until(struct fixture *f, const struct buf *in, const char *what)
     }
 }
 
-static void give(struct fixture *f, enum command_type type, const char *json)
+static void give(struct fixture *f, enum record_type type, const char *json)
 {
     struct err err = ERR_INIT;
     struct command *c = NULL;
@@ -112,9 +112,9 @@ static void give(struct fixture *f, enum command_type type, const char *json)
 static void start(struct fixture *f, const char *group, int attempt, const char *processes, const char *script)
 {
     struct arena a = ARENA_INIT;
-    give(f, COMMAND_PREPARE, arena_printf(&a, "{\"group\":\"%s\",\"attempt\":%d}", group, attempt));
+    give(f, RECORD_PREPARE, arena_printf(&a, "{\"group\":\"%s\",\"attempt\":%d}", group, attempt));
     give(
-        f, COMMAND_START,
+        f, RECORD_START,
         arena_printf(&a,
                      "{\"group\":\"%s\",\"attempt\":%d,\"name\":\"group-%s\",\"namespace\":\"ml\",\"masterAddr\":\"m\","
                      "\"masterPort\":29500,\"worldSize\":4,\"nodes\":2,\"nodeRank\":0,\"localWorldSize\":2,"
@@ -133,7 +133,7 @@ static void groups_start_and_stop_beside_each_other(void **state)
     until(f, &f->reports, "b started 5");
     until(f, &f->said, "[group-a rank 1] I am 1 of group-a\n");
     until(f, &f->said, "[group-b rank 0] I am 0 of group-b\n");
-    give(f, COMMAND_STOP, "{\"group\":\"a\",\"attempt\":1,\"graceMs\":0}");
+    give(f, RECORD_STOP, "{\"group\":\"a\",\"attempt\":1,\"graceMs\":0}");
     until(f, &f->reports, "a stopped 1");
     assert_false(has(&f->reports, "b exited"));
     start(f, "a", 2, "[{\"rank\":0,\"localRank\":0}]", "exit 3");
@@ -169,7 +169,7 @@ static void what_a_group_leaves_behind_ends_while_another_runs_on(void **state)
     until(f, &f->said, "left group-a");
     until(f, &f->said, " end\n");
     until(f, &f->reports, "a exited 1/0: 0");
-    give(f, COMMAND_STOP, "{\"group\":\"a\",\"attempt\":1,\"graceMs\":1000}");
+    give(f, RECORD_STOP, "{\"group\":\"a\",\"attempt\":1,\"graceMs\":1000}");
     until(f, &f->reports, "a stopped 1");
     const char *a = strstr(buf_str(&f->said), "left group-a "), *b = strstr(buf_str(&f->said), "left group-b ");
     pid_t of_a = (pid_t)strtol(a + strlen("left group-a "), NULL, 10);
@@ -179,7 +179,7 @@ static void what_a_group_leaves_behind_ends_while_another_runs_on(void **state)
         loop_run_once(f->loop, 10);
     assert_int_equal(errno, ESRCH);
     assert_int_equal(kill(of_b, 0), 0);
-    give(f, COMMAND_STOP, "{\"group\":\"b\",\"attempt\":1,\"graceMs\":0}");
+    give(f, RECORD_STOP, "{\"group\":\"b\",\"attempt\":1,\"graceMs\":0}");
     until(f, &f->reports, "b stopped 1");
 }
 
@@ -195,12 +195,12 @@ static void a_port_that_somebody_has_is_reported(void **state)
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
     int port = ntohs(address.sin_port);
     const char *prepare = arena_printf(&a, "{\"group\":\"a\",\"attempt\":1,\"masterPort\":%d}", port);
-    give(f, COMMAND_PREPARE, prepare);
+    give(f, RECORD_PREPARE, prepare);
     assert_string_equal(buf_str(&f->reports), "a unprepared 1, ");
     assert_int_equal(f->taken_port, port);
     until(f, &f->said, arena_printf(&a, "rank 0 cannot listen on port %d", port));
     close(fd);
-    give(f, COMMAND_PREPARE, prepare);
+    give(f, RECORD_PREPARE, prepare);
     until(f, &f->reports, "a prepared 1, ");
     arena_done(&a);
 }
@@ -228,7 +228,7 @@ static void start_hanging(struct fixture *f)
 
 static void is_killed(struct fixture *f)
 {
-    give(f, COMMAND_KILL, "{\"group\":\"a\",\"attempt\":1,\"rank\":0}");
+    give(f, RECORD_KILL, "{\"group\":\"a\",\"attempt\":1,\"rank\":0}");
     until(f, &f->reports, "a exited 1/0: 137, a stopped 1, ");
     until(f, &f->said, "was killed by a client (group.kill)");
 }
@@ -238,7 +238,7 @@ static void who_hangs_while_its_group_is_stopped_is_killed_on_demand(void **stat
 {
     struct fixture *f = *state;
     start_hanging(f);
-    give(f, COMMAND_STOP, "{\"group\":\"a\",\"attempt\":1,\"graceMs\":600000}");
+    give(f, RECORD_STOP, "{\"group\":\"a\",\"attempt\":1,\"graceMs\":600000}");
     is_killed(f);
 }
 
@@ -250,7 +250,7 @@ static void and_who_hangs_while_the_pod_ends(void **state)
     start_hanging(f);
     agent_shutdown(f->agent, 600000);
     const char another[] = "{\"group\":\"b\",\"attempt\":0,\"rank\":0}";
-    assert_int_equal(command_parse(COMMAND_KILL, another, strlen(another), &c, &err), 0);
+    assert_int_equal(command_parse(RECORD_KILL, another, strlen(another), &c, &err), 0);
     assert_int_equal(agent_command(f->agent, c, &err), ERR_CONFLICT); // the group does not exist
     command_unref(c);
     is_killed(f);

@@ -68,14 +68,14 @@ static const char *actions(struct fixture *f)
     return buf_str(&f->actions);
 }
 
-static struct command *start_command(enum command_type type, int attempt, int first_rank, int n)
+static struct command *start_command(enum record_type type, int attempt, int first_rank, int n)
 {
     struct command *c = command_new(type, "g-1", attempt);
     c->grace_ms = 5;
     c->n_processes = (size_t)n;
     c->processes = arena_array(&c->arena, c->n_processes, sizeof *c->processes);
     for (int i = 0; i < n; i++)
-        c->processes[i] = (struct command_process){.rank = first_rank + i, .local_rank = i};
+        c->processes[i] = (struct environment_process){.rank = first_rank + i, .local_rank = i};
     return c;
 }
 
@@ -90,7 +90,7 @@ static int give(struct fixture *f, struct command *c)
 
 static int prepare(struct fixture *f, int attempt, const char *ip)
 {
-    struct command *c = command_new(COMMAND_PREPARE, "g-1", attempt);
+    struct command *c = command_new(RECORD_PREPARE, "g-1", attempt);
     c->grace_ms = 7;
     c->timeout_ms = 1000;
     c->master_addr = ip ? "wg-0.wg.ns.svc" : NULL;
@@ -100,24 +100,24 @@ static int prepare(struct fixture *f, int attempt, const char *ip)
 
 static int start(struct fixture *f, int attempt, int n)
 {
-    return give(f, start_command(COMMAND_START, attempt, 4, n));
+    return give(f, start_command(RECORD_START, attempt, 4, n));
 }
 
 static int restart(struct fixture *f, int attempt, int rank)
 {
-    return give(f, start_command(COMMAND_RESTART, attempt, rank, 1));
+    return give(f, start_command(RECORD_RESTART, attempt, rank, 1));
 }
 
 static int stop(struct fixture *f, int attempt, int grace_ms)
 {
-    struct command *c = command_new(COMMAND_STOP, "g-1", attempt);
+    struct command *c = command_new(RECORD_STOP, "g-1", attempt);
     c->grace_ms = grace_ms;
     return give(f, c);
 }
 
 static int kill_rank(struct fixture *f, int attempt, int rank)
 {
-    struct command *c = command_new(COMMAND_KILL, "g-1", attempt);
+    struct command *c = command_new(RECORD_KILL, "g-1", attempt);
     c->rank = rank;
     return give(f, c);
 }
@@ -201,7 +201,7 @@ static void an_address_that_stays_old_is_reported_and_may_be_prepared_again(void
 
 static int prepare_port(struct fixture *f, int attempt, int port)
 {
-    struct command *c = command_new(COMMAND_PREPARE, "g-1", attempt);
+    struct command *c = command_new(RECORD_PREPARE, "g-1", attempt);
     c->timeout_ms = 1000;
     c->master_addr = "wg-0.wg.ns.svc";
     c->master_ip = "10.0.0.1";

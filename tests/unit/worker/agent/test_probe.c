@@ -143,7 +143,7 @@ static bool logged(const struct fixture *f, const char *text)
 
 #define UNTIL(f, condition) TURN_UNTIL(loop_run_once((f)->loop, 100), condition, buf_str(&(f)->said))
 
-static void command(struct fixture *f, enum command_type type, const char *body)
+static void command(struct fixture *f, enum record_type type, const char *body)
 {
     struct err err = ERR_INIT;
     struct command *c = NULL;
@@ -161,8 +161,8 @@ static void each_rank_has_its_share(void **state)
     UNTIL(f, says(f, "{\"index\":0,\"uuid\":\"GPU-aa\",\"name\":\"H200\",\"state\":\"Ok\",\"memoryBytes\":1000,"));
     assert_true(probe_version(f->probe) > 0);
     assert_false(says(f, "ranks")); // no process runs
-    command(f, COMMAND_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
-    command(f, COMMAND_START, WORLD "}");
+    command(f, RECORD_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
+    command(f, RECORD_START, WORLD "}");
     assert_true(says(f, "\"eccUncorrected\":0,\"ranks\":[{\"group\":\"u-1\",\"rank\":4}]},{\"index\":1,"));
     assert_true(says(f, "\"ranks\":[{\"group\":\"u-1\",\"rank\":5}]}]"));
 }
@@ -174,8 +174,8 @@ static void names_instead_of_numbers_are_found(void **state)
     driver_says(f, TWO_WELL);
     watch(f);
     UNTIL(f, says(f, "GPU-bb"));
-    command(f, COMMAND_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
-    command(f, COMMAND_START, WORLD ",\"gpus\":{\"visibility\":\"All\"}}");
+    command(f, RECORD_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
+    command(f, RECORD_START, WORLD ",\"gpus\":{\"visibility\":\"All\"}}");
     assert_true(says(f, "\"eccUncorrected\":0,\"ranks\":[{\"group\":\"u-1\",\"rank\":5}]},{\"index\":1,"));
 }
 
@@ -199,8 +199,8 @@ static void a_driver_that_hangs_holds_nobody_up(void **state)
     struct fixture *f = *state;
     driver_says(f, "hang\n");
     watch(f);
-    command(f, COMMAND_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
-    command(f, COMMAND_START, WORLD "}");
+    command(f, RECORD_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
+    command(f, RECORD_START, WORLD "}");
     UNTIL(f, supervisor_process_at(agent_group_at(f->agent, 0), 1)->state == SUPERVISOR_PROCESS_RUNNING);
     assert_int_equal(probe_version(f->probe), 0);
     driver_says(f, TWO_WELL);
