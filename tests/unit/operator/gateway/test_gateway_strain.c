@@ -99,7 +99,7 @@ static void a_worker_that_vanishes_fails_its_calls(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 1 0 ") && gateway_peer_got(&good, "ERROR 2 0 "));
     assert_int_equal(count(&good,
                            "\"code\":\"UNAVAILABLE\",\"message\":\"rank 0 of ml/llama (pod llama-0-0 on node n1) "
-                           "lost its connection while echo() was pending; it may have run\""),
+                           "lost its connection (no answer to a ping) while echo() was pending; it may have run\""),
                      2);
     assert_int_equal(gateway_fixture_counters(&f).workers, 1);
 }
