@@ -38,6 +38,10 @@ say "installing what is missing"
 deploy/deps.sh test wheel
 [[ $preset != ci ]] || deploy/deps.sh fuzz || echo "the fuzz targets will only replay their corpus"
 [[ $preset != ci ]] || deploy/deps.sh cuda || echo "the CUDA modules will not be tested"
+# pyenv's python3 is a script of bash that takes longer to start than Python. The tests start it thousands of times.
+if [[ $(head -c 2 "$(command -v python3)") == '#!' ]]; then
+    PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
+fi
 mkdir -p build
 [[ $preset != ci ]] || start_cluster_build
 

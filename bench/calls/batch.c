@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/calls/batch.h"
 
+#include "bench/calls/caller.h"
 #include "bench/lib/proc.h"
 #include "bench/lib/samples.h"
-#include "common/base/mem.h"
 
 #include <cadre/client.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COLUMNS = 1024, NEXT = 3 };
+enum { NEXT = 3 };
 
 static void die(const char *what, const char *why)
 {
@@ -19,41 +19,7 @@ static void die(const char *what, const char *why)
     exit(1);
 }
 
-static void *make(size_t bytes, size_t *ret_len)
-{
-    cadre_client_error error;
-    void *doc;
-    char *values = xmalloc(bytes);
-    memset(values, 7, bytes);
-    const cadre_client_tensor t = {.name = "x",
-                                   .dtype = "F32",
-                                   .shape = {bytes / COLUMNS / 4, COLUMNS},
-                                   .n_dims = 2,
-                                   .data = values,
-                                   .len = bytes};
-    if (cadre_client_batch_write(&t, 1, NULL, NULL, &doc, ret_len, &error) != CADRE_CLIENT_OK)
-        die("making it", error.message);
-    free(values);
-    return doc;
-}
-
-static cadre_client *connect_to(const char *address, const char *ns, size_t len)
-{
-    cadre_client_options o;
-    cadre_client_error error;
-    cadre_client *c;
-    cadre_client_options_init(&o);
-    o.address = address;
-    o.ns = ns;
-    o.token = "bench";
-    o.max_body = len;
-    o.max_bytes = 3 * len;
-    if (cadre_client_open(&o, &c, &error) != CADRE_CLIENT_OK)
-        die(address, error.message);
-    return c;
-}
-
-// The peak then counts only what comes now.
+// The peak of the memory counts from now on.
 static void forget_peak(pid_t pid)
 {
     char path[64];
@@ -71,7 +37,7 @@ static void cpu_add(const struct batch_processes *of, double sign, double cpu[3]
         cpu[2] += sign * proc_cpu_s(of->ranks[i]);
 }
 
-// Returns the seconds that it took; adds those of CPU to `cpu`.
+// Returns the seconds that the call took, and adds its seconds of CPU time to `cpu`.
 static double call_once(cadre_client *c, const char *group, const void *doc, size_t len,
                         const struct batch_processes *of, double cpu[3])
 {
@@ -86,7 +52,7 @@ static double call_once(cadre_client *c, const char *group, const void *doc, siz
     cpu_add(of, -1, cpu);
     int64_t begin = proc_now_us();
     if (cadre_client_call(c, &r, &result, &error) != CADRE_CLIENT_OK)
-        die("the call", error.message);
+        caller_die("the call", &error);
     int64_t end = proc_now_us();
     cpu_add(of, 1, cpu);
     if (result.len != len || memcmp(result.text, doc, len) != 0)
@@ -100,8 +66,8 @@ void batch_call(const char *address, const char *ns, const char *group, size_t b
     size_t len, small_len;
     struct samples next = {.n = 0};
     double ignored[3] = {0};
-    void *doc = make(bytes, &len), *small = make((size_t)4 << 20, &small_len);
-    cadre_client *c = connect_to(address, ns, len);
+    void *doc = caller_batch("F32", 4, bytes, &len), *small = caller_batch("F32", 4, (size_t)4 << 20, &small_len);
+    cadre_client *c = caller_open(address, ns, NULL, len);
     call_once(c, group, small, small_len, of, ignored); // connected, ready
     double had = proc_memory(of->proxy).rss;
     forget_peak(of->proxy);

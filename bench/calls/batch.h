@@ -6,10 +6,10 @@
 #include <sys/types.h>
 
 struct batch_numbers {
-    double first;    // seconds from the first such call to its result: all memory is new
-    double seconds;  // ... the next ones
-    double proxy_mb; // most memory that the proxy had meanwhile, above what it had before; MB
-    double cpu[3];   // seconds of one of the next: client, proxy, ranks
+    double first;    // seconds of the first call, for which all memory is new
+    double seconds;  // the median of the later calls
+    double proxy_mb; // by how many MB the memory of the proxy grew at most
+    double cpu[3];   // seconds of CPU time of one later call: client, proxy, ranks
 };
 
 struct batch_processes {
@@ -18,6 +18,7 @@ struct batch_processes {
     size_t n_ranks;
 };
 
-// A batch of one tensor, of `bytes`, several times. Exits with a message where anything is not as it should be.
+// Calls the group several times with a batch of one tensor of `bytes`. Exits with a message if a call fails, or if its
+// result is not the batch.
 void batch_call(const char *address, const char *ns, const char *group, size_t bytes, const struct batch_processes *of,
                 struct batch_numbers *ret);

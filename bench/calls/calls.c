@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls cost: a client with the client library, the proxy and cadre-worker, each a process, over TCP on
+// The cost of calls: a client with the client library, the proxy and cadre-worker, each a process, over TCP on
 // loopback; beside bare sockets through a relay, and beside Ray. run.sh builds and starts it.
 #include "bench/calls/batch.h"
+#include "bench/calls/caller.h"
 #include "bench/calls/floor.h"
 #include "bench/calls/load.h"
 #include "bench/calls/options.h"
@@ -25,7 +26,7 @@
 
 enum { HEADER = 16 + 30, IDLE_MAX = 10 * 1000, MANY = 400, BATCH_RANKS = 4, TLS_WORKER = 5, WORKERS };
 
-// Where a body would be longer than a worker takes, simulated ranks answer.
+// Simulated ranks answer calls whose body is too long for a worker.
 #define BIG ((size_t)60 << 20)
 
 static struct options options;
@@ -46,7 +47,7 @@ static cadre_client *open_server(enum way way)
     char address[64];
     snprintf(address, sizeof address, "%s://127.0.0.1:%d", way == TLS ? "wss" : "ws",
              way == TLS ? server.tls_port : server.port);
-    return load_open(way == ONE_HOST ? server.socket : address, SERVER_NS, way == TLS ? certs.ca : NULL);
+    return caller_open(way == ONE_HOST ? server.socket : address, SERVER_NS, way == TLS ? certs.ca : NULL, 0);
 }
 
 static void start_worker(pid_t *ret, const char *url, const char *group, uint32_t rank, uint32_t world)
@@ -157,7 +158,7 @@ static double bare_rate(struct floor *f, const struct load_call *call)
                                : floor_rate(f, len, len, options.seconds, &unused);
 }
 
-// In turns, because the machine may do other things too.
+// In turns, because the machine may also do other work.
 static void measure(const struct line *l)
 {
     struct row row = {.name = l->name};
@@ -371,7 +372,7 @@ static void measure_beside_bulk(void)
 static void measure_server(void)
 {
     const struct load_call call = {options.group, options.method, 0, options.in_flight, options.args};
-    cadre_client *c = load_open(options.server, options.ns, NULL);
+    cadre_client *c = caller_open(options.server, options.ns, NULL, 0);
     struct samples rates = {.n = 0}, p50s = {.n = 0};
     for (int i = 0; i < options.rounds; i++) {
         double p50;

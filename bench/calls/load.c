@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/calls/load.h"
 
+#include "bench/calls/caller.h"
 #include "bench/calls/latency.h"
 #include "bench/lib/proc.h"
 #include "common/base/mem.h"
@@ -21,42 +22,6 @@ struct run {
     } * slots;
 };
 
-static void die(const char *what, const cadre_client_error *error)
-{
-    fprintf(stderr, "bench: %s: %s (%s)\n", what, error->message, error->name);
-    exit(1);
-}
-
-cadre_client *load_open(const char *address, const char *ns, const char *ca_pem)
-{
-    cadre_client_options o;
-    cadre_client_error error;
-    cadre_client *c;
-    cadre_client_options_init(&o);
-    o.address = address;
-    o.ns = ns;
-    o.token = "bench";
-    o.ca_pem = ca_pem;
-    if (cadre_client_open(&o, &c, &error) != CADRE_CLIENT_OK)
-        die(address, &error);
-    return c;
-}
-
-static void *write_batch(size_t bytes, size_t *ret_len)
-{
-    cadre_client_error error;
-    char *data = xmalloc(bytes);
-    void *document;
-    for (size_t i = 0; i < bytes; i++)
-        data[i] = (char)(i / 1024 * 7 + i);
-    const cadre_client_tensor t = {
-        .name = "a", .dtype = "U8", .shape = {bytes / 1024, 1024}, .n_dims = 2, .data = data, .len = bytes};
-    if (cadre_client_batch_write(&t, 1, NULL, NULL, &document, ret_len, &error) != CADRE_CLIENT_OK)
-        die("batch", &error);
-    free(data);
-    return document;
-}
-
 static void *write_text(size_t bytes)
 {
     char *text = xmalloc(bytes + 4);
@@ -73,7 +38,7 @@ static void start(struct slot *slot, int64_t now)
     request.ctx = slot;
     slot->began = now;
     if (cadre_client_start(slot->run->client, &request, NULL, &error) != CADRE_CLIENT_OK)
-        die("call", &error);
+        caller_die("call", &error);
 }
 
 static void on_done(void *ctx, const cadre_client_answer *answer)
@@ -81,7 +46,7 @@ static void on_done(void *ctx, const cadre_client_answer *answer)
     struct slot *slot = ctx;
     int64_t now = proc_now_us();
     if (answer->error)
-        die("call", answer->error);
+        caller_die("call", answer->error);
     latency_add(&slot->run->latency, now - slot->began);
     if (now < slot->run->end)
         start(slot, now);
@@ -92,7 +57,7 @@ static void call_in_turn(struct run *r)
     cadre_client_error error;
     for (int64_t began = proc_now_us(), now; began < r->end; began = now) {
         if (cadre_client_call(r->client, &r->request, NULL, &error) != CADRE_CLIENT_OK)
-            die("call", &error);
+            caller_die("call", &error);
         now = proc_now_us();
         latency_add(&r->latency, now - began);
     }
@@ -117,7 +82,7 @@ double load_rate(cadre_client *c, const struct load_call *call, double seconds, 
     cadre_client_json result;
     cadre_client_request_init(&r.request, call->method);
     r.request.group = call->group;
-    void *args = call->batch ? write_batch(call->bytes, &r.request.batch_len) : write_text(call->bytes);
+    void *args = call->batch ? caller_batch("U8", 1, call->bytes, &r.request.batch_len) : write_text(call->bytes);
     r.request.rank = call->batch ? 0 : -1; // what comes back is then the batch, not a list of it
     if (call->batch)
         r.request.batch = args;
@@ -128,7 +93,7 @@ double load_rate(cadre_client *c, const struct load_call *call, double seconds, 
     r.request.done = on_done;
     for (int i = 0; i < LOAD_WARM; i++) // connected, ready, and memory mapped
         if (cadre_client_call(c, &r.request, &result, &error) != CADRE_CLIENT_OK)
-            die(call->method, &error);
+            caller_die(call->method, &error);
     if (call->batch && (result.len != r.request.batch_len || memcmp(result.text, args, result.len) != 0))
         fprintf(stderr, "bench: %s() of a batch gives another one back\n", call->method), exit(1);
     int64_t begin = proc_now_us();

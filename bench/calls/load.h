@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client: calls through the client library, as a user's program makes them.
+// Calls through the client library, as a user's program makes them, for some seconds. Exits with a message if a call
+// fails.
 #pragma once
 
 #include <stdbool.h>
@@ -7,17 +8,16 @@
 
 struct load_call {
     const char *group, *method;
-    size_t bytes;       // of its argument, a string
-    unsigned in_flight; // 1: one after the other
-    const char *args;   // instead of `bytes`: JSON; NULL = none
-    bool batch;         // instead: a batch, of one tensor of so many bytes
+    size_t bytes;       // length of the argument, a string
+    unsigned in_flight; // calls at a time; 1: one after the other
+    const char *args;   // these arguments instead, as JSON; NULL = the string
+    bool batch;         // the argument is a batch with one tensor of `bytes` instead
 };
 
-enum { LOAD_WARM = 2 }; // calls before those that count
+enum { LOAD_WARM = 2 }; // calls before the first one that counts
 
 struct cadre_client;
 
-// ca_pem: whom to trust, with TLS; or NULL. Exits with a message where something fails, as all here.
-struct cadre_client *load_open(const char *address, const char *ns, const char *ca_pem);
-// Calls a second; the median time of one (with its time in the queue, where more are in flight) to ret_p50_us.
+// Returns the calls a second. *ret_p50_us is the median time of a call; if more than one call is in flight, it contains
+// the time in the queue.
 double load_rate(struct cadre_client *c, const struct load_call *call, double seconds, double *ret_p50_us);

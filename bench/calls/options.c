@@ -68,7 +68,7 @@ static const struct option table[] = {
     {NULL, 0, NULL, 0},
 };
 
-// Where a text goes; NULL for options that are numbers.
+// Where the text of an option goes; NULL for options that are numbers.
 static const char **text_of(struct options *o, int opt)
 {
     const char **const texts[] = {

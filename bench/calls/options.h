@@ -7,11 +7,11 @@ struct options {
     int rounds;
     unsigned idle;
     const char *worker, *module, *python, *ray_script, *client_python, *client_script;
-    const char *only; // lines whose name has this in it; NULL = all
-    // Instead of all that: one kind of call, of a proxy that runs already
+    const char *only; // only lines whose name contains this text; NULL = all
+    // Instead of all that: one kind of call to a proxy that runs already
     const char *server, *ns, *group, *method, *args;
     unsigned in_flight;
 };
 
-// -1: go on; anything else is the exit code, everything was said.
+// Returns -1, or the exit code if the program is to end. It has printed why.
 int options_parse(int argc, char **argv, struct options *ret);

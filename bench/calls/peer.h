@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in Python that make calls, python_client.py and ray_peer.py: processes that are asked over pipes.
+// Programs in Python that make calls, python_client.py and ray_peer.py. The benchmark asks these processes over pipes.
 #pragma once
 
 #include <stdio.h>
@@ -12,9 +12,9 @@ struct peer {
     char version[256]; // or "no ...", and why
 };
 
-// python: the interpreter; NULL = no peer. `argument` of the script may be NULL. Exits with a message where it does not
-// start; one that says "no ..." as its version is none.
+// python: the interpreter; NULL = no peer. `argument` of the script may be NULL. Exits with a message if the script
+// does not start. If its version is "no ...", there is no peer.
 void peer_start(struct peer *p, const char *python, const char *script, const char *argument);
 void peer_stop(struct peer *p);
-// Calls a second; 0 without a peer.
+// Returns the calls a second, or 0 if there is no peer.
 double peer_rate(struct peer *p, unsigned ranks, size_t bytes, unsigned in_flight, double seconds);

@@ -125,7 +125,7 @@ static void dial_next(struct ranks *all)
         return;
     struct rank *r = &all->of[all->dialed];
     *r = (struct rank){.all = all, .rank = all->first + all->dialed++};
-    // A quota of its own: what it keeps for the next body is what a process of its own would.
+    // Its own quota, so that it keeps as much memory for the next body as a process would.
     struct quota *quota = quota_new(RANK_BYTES, NULL);
     quota_keep_body(quota, RANK_BYTES);
     record_reader_init(&r->reader,

@@ -20,7 +20,7 @@
 enum { ATTEMPT = 1 };
 enum { KEPT_BYTES = 1 << 20 }; // as the operator
 
-// The authority: tickets are what they say.
+// The authority: it believes all tickets.
 
 static void format_ticket(char out[SERVER_TICKET_SIZE], const char *group, uint32_t rank, uint64_t serial)
 {

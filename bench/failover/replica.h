@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two proxies, as two replicas of the operator have them, each a process of its own with an address of its own, and a
-// worker that is connected to both.
+// Two proxies, as in two replicas of the operator. Each is a process with its own address. A worker is connected to
+// both.
 #pragma once
 
 #include "tests/fakeapi/certs.h"
@@ -22,8 +22,8 @@ struct replicas {
     pid_t pids[REPLICAS], worker;
 };
 
-// Each exits with a message where it fails.
+// These functions exit with a message if they fail.
 void replicas_start(struct replicas *r, const char *worker, const char *module);
 void replicas_stop(struct replicas *r);
-void replica_start(struct replicas *r, unsigned i); // one that was killed
+void replica_start(struct replicas *r, unsigned i); // starts a killed one again
 void replica_kill(struct replicas *r, unsigned i);

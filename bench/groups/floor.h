@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PlacementGroups of one bundle cost the control plane by nobody's operator: bare pods, the pods that the operator
-// makes, the objects, and all of it in the order in which the operator does it, created and deleted by the benchmark;
-// in turns on the same cluster.
+// The cost of PlacementGroups of one bundle for the control plane, without an operator. In turns, on the same cluster,
+// the benchmark creates and deletes bare pods, the pods that the operator makes, the objects, and all of them in the
+// operator's order.
 #pragma once
 
 #include "bench/groups/contest.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A workload of somebody else's that lists all nodes again and again while something is measured: what the chart's
-// FlowSchemas are for.
+// Another workload, which lists all nodes again and again while something is measured. The chart's FlowSchemas exist
+// because of such workloads.
 #pragma once
 
 #include "common/base/loop.h"
@@ -16,6 +16,6 @@ struct noise_options {
 struct noise *noise_new(struct loop *loop, const struct noise_options *options);
 void noise_free(struct noise *n);
 void noise_begin(struct noise *n);           // NULL: silence
-void noise_end(struct noise *n);             // what is under way is given up
+void noise_end(struct noise *n);             // cancels the lists that are under way
 double noise_lists(const struct noise *n);   // answered so far
 double noise_refused(const struct noise *n); // so far, each tried again by the client as the API server asked

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator that is measured: started and stopped here, asked for its metrics, its memory sampled while it works.
+// The operator that is measured. These functions start and stop it, read its metrics, and sample its memory.
 #pragma once
 
 #include "bench/lib/proc.h"
@@ -16,7 +16,7 @@ struct operator_options {
 
 struct operator_counters {          // since its start
     double posts, patches, deletes; // requests to the API server; the lease is renewed by PUT
-    double errors;                  // of these: answered with 4xx or 5xx, or not at all
+    double errors;                  // requests that were answered with 4xx or 5xx, or not at all
     double reconciles;              // of WorkerGroups
 };
 

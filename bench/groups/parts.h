@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each part of a group costs the control plane, with no operator in between: bare pods, the same with one more
-// part of the operator's pods, and each object that a group has besides; in turns on the same cluster.
+// The cost of each part of a group for the control plane, without an operator: bare pods, the same with one more part
+// of the operator's pods, and each further object of a group; in turns on the same cluster.
 #pragma once
 
 #include "bench/groups/contest.h"

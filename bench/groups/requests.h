@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server has answered, of all clients: unlike time it does not depend on what else the machine does.
+// The requests of all clients that the API server has answered. Unlike time, they do not depend on the load of the
+// machine.
 #pragma once
 
 #include "bench/groups/world.h"
 
 enum { REQUEST_KINDS_MAX = 192 };
 
-struct request_kind { // the last of REQUEST_KINDS_MAX is all that have no place of their own
+struct request_kind { // the last of REQUEST_KINDS_MAX stands for all that have no place
     char what[160];   // such as "POST pods/binding"; "GET pods 404" where it was refused
     double n;
 };

@@ -15,8 +15,8 @@ enum { GROUP_SIZE = 8, PREFIX_MAX = 32, COMPONENTS_MAX = 16 };
 // Pods of the floor, each pinned to its node, GROUP_SIZE to a node (but for POD_FREE).
 enum pod_kind {
     POD_BARE,  // nothing but the container
-    POD_ALIKE, // what the operator makes of it: environment, labels, host name. Owner and Service are missing
-    POD_IDLE,  // bare, and nobody binds it
+    POD_ALIKE, // as the operator makes it, with environment, labels and host name, but without owner and Service
+    POD_IDLE,  // bare, and never bound
     POD_FREE,  // bare, and kube-scheduler chooses the node
 };
 
@@ -54,7 +54,7 @@ struct world {
 void world_open(struct world *w, const char *kubeconfig, const char *ns);
 void world_close(struct world *w);
 
-// What fails ends the program; what is not found does not.
+// A failure ends the program, but not "not found".
 void world_send(struct world *w, const struct kube_request *r);
 // The clock starts, for objects that come or go by other means: what was counted for the trial before is forgotten.
 void world_begin(struct world *w, const char *prefix, int pods, int groups);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to decode an object with our reader, against what cJSON takes to parse the same text alone. All ways
-// are taken in turn in every round, and compared within it, so that a busy machine disturbs them alike.
+// The cost of decoding an object with our reader, compared with the cost of only parsing the same text with cJSON.
+// Every round runs all ways in turn, and compares them within the round, so a busy machine disturbs all of them
+// equally.
 //
 //   decode   object_decode(): the text checked, large members left out, what Cadre keeps in one block of memory
 //   tree     json_parse() of the whole text into an arena

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers out of a page of metrics in Prometheus' text format.
+// The numbers in a page of metrics in Prometheus' text format.
 #pragma once
 
-// The series of a family whose labels hold `label` as text ("" = all), added up; 0 if there are none.
+// Returns the sum of the series of a family whose labels contain the text `label` ("" = all), or 0 if there are none.
 double metrics_sum(const char *text, const char *family, const char *label);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says of running processes.
+// The kernel's numbers about running processes.
 #pragma once
 
 #include <stddef.h>
@@ -13,5 +13,5 @@ struct proc_memory {
 int64_t proc_now_us(void);                                // monotonic
 double proc_cpu_s(pid_t pid);                             // user and system time so far; 0 if there is no such process
 struct proc_memory proc_memory(pid_t pid);                // zeros if there is no such process
-const char *proc_name(pid_t pid, char *ret, size_t size); // at most 15 characters of its program's; returns ret
+const char *proc_name(pid_t pid, char *ret, size_t size); // at most 15 characters of the program's name; returns ret
 double proc_load(void);                                   // of the machine, average of the last minute

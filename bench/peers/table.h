@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table: a line a measure, a column a system, in Markdown.
+// The table in Markdown: a line for each measure, a column for each system.
 #pragma once
 
 #include "bench/peers/trials.h"

@@ -7,7 +7,7 @@
 
 struct plan {
     int groups;   // at once
-    int rounds;   // of that
+    int rounds;   // of such groups
     int singles;  // of one group, a round
     int restarts; // of one group among all of them
 };

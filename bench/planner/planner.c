@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What planning costs, in processor time of one core: no I/O, no API server. Gangs come and go on a cluster that stays
+// The cost of planning, in CPU time of one core: no I/O, no API server. Gangs come and go on a cluster that stays
 // three quarters full: each one is planned, its pods are assumed, and the oldest one leaves.
 #include "operator/placement/planner.h"
 #include "bench/lib/samples.h"

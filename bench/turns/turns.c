@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much CPU time the longest turn of the proxy's loop takes during each attack of tests/attack, without a cluster:
+// The CPU time that the longest turn of the proxy's loop takes during each attack of tests/attack, without a cluster:
 // the proxy, a worker and the attacker are processes on loopback. run.sh builds and starts it.
 #include "bench/calls/server.h"
 #include "bench/lib/proc.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a websocket costs: our client against our server in another process on this host, beside a bare TCP socket that
+// The cost of a websocket: our client against our server in another process on this host, beside a bare TCP socket that
 // echoes the same number of bytes from one small buffer, in the same run. Options: --tls, --unix, --read-size BYTES,
 // --seconds N for each measurement.
 #include "common/base/mem.h"

@@ -81,7 +81,7 @@ static cadre_result create_mlp(cadre_worker *worker, const char *init, size_t in
     return create(worker, new_mlp, ret_self);
 }
 
-// Of the batch that the seed makes, the rows of this member.
+// The rows of this member in the batch that the seed makes.
 static void learn(struct trainer *t, uint64_t seed, size_t rows)
 {
     struct model *m = t->model;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the models compute with: floats in the memory of a device. host.c is the CPU, gpu_ddp.cu a GPU.
+// A device, with floats in its memory, on which the models compute. host.c is the CPU, gpu_ddp.cu a GPU.
 //
 // Work is done in the order in which it was started. What goes wrong shows in device_finish().
 #pragma once

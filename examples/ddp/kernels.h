@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread of a device computes, in C and in CUDA: gpu_ddp.cu runs these functions in the threads of a GPU,
-// host.c one after the other. Both compute the same addresses, so a sanitizer that watches the host finds errors of the
+// The work of one thread of a device, in C and in CUDA: gpu_ddp.cu runs these functions in the threads of a GPU, host.c
+// one after the other. Both compute the same addresses, so a sanitizer that watches the host finds errors of the
 // GPU.
 #pragma once
 
@@ -18,7 +18,8 @@
 
 enum { TILE = 64, SIDE = 4, DEPTH = 16, ACROSS = TILE / SIDE, THREADS = ACROSS * ACROSS };
 
-// What the threads of a block share: the strips of both matrices that they need for the next DEPTH terms of the sums.
+// Memory that the threads of a block share: the strips of both matrices that they need for the next DEPTH terms of the
+// sums.
 struct strips {
     float a[DEPTH][TILE], b[DEPTH][TILE];
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two models have in common: weights that begin with the same numbers on every rank, and their gradients.
+// A model: weights that begin with the same numbers on every rank, and their gradients.
 #pragma once
 
 #include "device.h"

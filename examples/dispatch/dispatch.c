@@ -10,7 +10,7 @@ struct test_actor {
     double x;
 };
 
-// A mode of its own, told to the proxy as data: lists of two, and the ranks get one element in turn.
+// A custom mode, which the proxy gets as data: it takes lists of two, and the ranks get one element in turn.
 static cadre_result register_two_to_all(cadre_worker *worker)
 {
     int n = cadre_world_size(worker);

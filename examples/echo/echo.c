@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives back what it was given: for trying connections and for measuring them. It keeps nothing, so it needs no object.
+// Returns its arguments, to try and to measure connections. It keeps nothing, so it needs no object.
 #include <cadre/worker.h>
 
 static cadre_result create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)

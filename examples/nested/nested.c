@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that calls workers: a Parent's get_work() asks a Child and returns what it says; create_child() makes the
-// group of one. Whom it asks is its init:
+// A worker that calls workers: a Parent's get_work() asks a Child and returns its answer; create_child() creates the
+// group of a Child. The Parent's init names the Child:
 // {"group": "child"} any rank of another group, {"role": "child", "rank": 1} a role on a rank of its own group.
 #include <cadre/worker.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static cadre_result create_child(void *self, cadre_call *call)
     request.args_len = sizeof begin + len;
     r = cadre_group_call(call, &request, &result, &result_len);
     free(args);
-    return r; // nothing to return but that it is made
+    return r; // the result says only that the group exists
 }
 
 static cadre_result child_create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)

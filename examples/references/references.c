@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client whose data never comes to it: what the actor makes of a batch stays on the workers, the critic gets a
-// reference to it, and only what the critic makes is fetched. The group is in examples/roles.yaml.
+// A client that gets only the end result: the actor's result stays on the workers, the critic gets a reference to it,
+// and the client fetches the critic's result. The group is in examples/roles.yaml.
 //
 //   cc references.c $(pkg-config --cflags --libs cadre_client) -o references
 //   ./references wss://cadre-operator.cadre-system.svc:9443 default ppo
@@ -31,7 +31,7 @@ static cadre_client_json copy(cadre_client_json j)
     return (cadre_client_json){text, j.len};
 }
 
-// Each rank gets its rows of the batch, and keeps them.
+// Sends the batch to all ranks. Each rank keeps its rows.
 static int put(cadre_client_json *ret)
 {
     const float values[ROWS] = {0, 1, 2, 3};
@@ -55,7 +55,7 @@ static int put(cadre_client_json *ret)
     return 0;
 }
 
-// The method of the role, of what the reference stands for; its result stays where it was made.
+// Calls the method of the role with the objects of the reference. The result stays on the workers.
 static int call(const char *role, const char *method, cadre_client_json reference, cadre_client_json *ret)
 {
     cadre_client_request request;
@@ -88,7 +88,7 @@ static int print(const char *what, cadre_client_json reference)
     return 0;
 }
 
-// What nobody needs any more makes room at once; the rest goes with this session.
+// Frees objects at once. The others are freed at the end of this session.
 static int drop(cadre_client_json reference)
 {
     cadre_client_json batch;

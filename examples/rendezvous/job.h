@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank knows about itself and its group, and how it waits: one deadline for the roll-call, and SIGTERM ends it.
+// A rank, its group, and how it waits: with one deadline for the roll-call, and until SIGTERM.
 #pragma once
 
 #include <poll.h>
@@ -11,7 +11,7 @@ enum {
     NAME_SIZE = 256,    // a DNS name has at most 253 bytes
     WORLD_MAX = 4096,   // ranks
     HELLO_MS = 5000,    // time to connect, and for a new connection to say hello
-    PROGRESS_MS = 5000, // between two lines that say what is waited for
+    PROGRESS_MS = 5000, // between two lines that name the missing ranks
 };
 
 struct member {

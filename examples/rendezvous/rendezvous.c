@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torchrun, NCCL and MPI programs do when they start, small enough to read: every rank connects to rank 0 at
-// MASTER_ADDR:MASTER_PORT and says who it is. When all of them are there, rank 0 prints the roll-call and lets them go.
+// The start of programs with torchrun, NCCL or MPI, small enough to read: every rank connects to rank 0 at
+// MASTER_ADDR:MASTER_PORT and names itself. When all of them are there, rank 0 prints the roll-call and lets them go.
 //
 // One line each way, then rank 0 closes the connection:
 //   rank -> rank 0   hello MASTER_ADDR WORLD_SIZE RANK LOCAL_RANK HOST NODE

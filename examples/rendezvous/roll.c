@@ -62,7 +62,7 @@ static int listener_open(const struct job *job)
 
 static void peer_answer(const struct peer *peer, const char *line)
 {
-    // The send buffer of a new connection has room for a line; who is gone needs no answer.
+    // The send buffer of a new connection has room for a line. A peer that is gone needs no answer.
     (void)!send(peer->fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -6,8 +6,9 @@ set -euo pipefail
 
 program=$(realpath "$1")
 dir=$(mktemp -d)
-passed=0
-failed=0
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../tests/lib/tap.sh"
+tap_diag=$dir/check
 export MASTER_ADDR=localhost
 unset RANK LOCAL_RANK NODE_NAME WORLD_SIZE
 
@@ -17,19 +18,7 @@ stop_all() {
 }
 trap 'stop_all; rm -rf "$dir"' EXIT
 
-# check NAME COMMAND...
-check() {
-    local name=$1 number=$((passed + failed + 1))
-    shift
-    if "$@" >"$dir/check" 2>&1; then
-        passed=$((passed + 1))
-        echo "ok $number - $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $number - $name"
-        cat "$dir/check" "$dir"/rank-* 2>/dev/null | sed 's/^/# /'
-    fi
-}
+tap_explain() { cat "$dir"/rank-* 2>/dev/null || true; }
 
 # start RANK ARGS...: in the background, output to $dir/rank-RANK, pid in pid[RANK].
 declare -A pid
@@ -201,6 +190,4 @@ test_late_leader
 test_strangers
 test_rank_that_leaves
 test_failures
-echo "1..$((passed + failed))"
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+tap_end

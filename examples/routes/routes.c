@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A structured argument: set() takes a list of objects, read with cJSON, and pick() uses what it was given.
+// A structured argument: set() takes a list of objects, which it reads with cJSON, and pick() uses this list.
 //
 //   cc -std=c11 -O2 -Wall -Wextra -fPIC -shared -o routes.so routes.c -lcjson
 //
@@ -36,7 +36,7 @@ static int64_t weight_of(const cJSON *route)
     return (int64_t)cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(route, "weight"));
 }
 
-// Says to the client which one is wrong, and why. What it asks of a weight keeps out all that a double rounds.
+// Tells the client which route is wrong, and why. A double can represent every weight that this accepts.
 static cadre_result check(cadre_call *call, const cJSON *list, int64_t *ret_weight)
 {
     const cJSON *route;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that submits tasks: all at once, and takes what comes as it comes.
+// A client that submits all tasks at once, and takes each result as it arrives.
 //
 //   cc submit.c $(pkg-config --cflags --libs cadre_client) -o submit
 //   ./submit wss://cadre-operator.cadre-system.svc:9443 default tasks
@@ -78,7 +78,7 @@ static int add(cadre_client *client)
     return 0;
 }
 
-// Tried again three times, then the method's own error is the answer.
+// The call is tried again three times. Then the answer is the method's own error.
 static int flaky(cadre_client *client)
 {
     cadre_client_request request;

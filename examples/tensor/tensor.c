@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods that take and return batches: every rank gets some of the rows, and what they return is joined again. Actor
-// adds its rank to tensor or column "a", Critic takes init.b off it; whatever else the batch has is returned as it
-// came.
+// Methods that take and return batches: every rank gets some of the rows, and the proxy joins the results. Actor adds
+// its rank to tensor or column "a", Critic subtracts init.b from it. Both return the rest of the batch unchanged.
 #include <cadre/worker.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +34,7 @@ static cadre_result create_critic(cadre_worker *worker, const char *init, size_t
     return r == CADRE_OK ? make(-b, ret_self) : r;
 }
 
-// What comes in is the host's: the sum is written elsewhere.
+// The arguments belong to the host, so the sum goes into other memory.
 static cadre_result add_to(double added, const cadre_tensor *t, void *out)
 {
     if (strcmp(t->dtype, "F32") == 0) {

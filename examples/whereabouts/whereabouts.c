@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a worker is, and which GPUs it sees: for a look at what a placement has become.
+// Tells where a worker is and which GPUs it sees, so that you can look at the result of a placement.
 #include <cadre/worker.h>
 #include <netdb.h>
 #include <stdio.h>

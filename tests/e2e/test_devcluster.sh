@@ -14,24 +14,13 @@ DEVCLUSTER=$ROOT/deploy/devcluster/devcluster
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/cadre
 IMAGE=localhost/debian:bookworm-slim
 A=devtest-a B=devtest-b C=devtest-c
-passed=0 failed=0
 work=$(mktemp -d)
+# shellcheck source=tests/lib/tap.sh
+. "$ROOT/tests/lib/tap.sh"
+tap_diag=$work/out
 
 on() { # CLUSTER ARGS...
     "$DEVCLUSTER" --name "$@"
-}
-
-check() { # DESCRIPTION CMD...
-    local description=$1
-    shift
-    if "$@" >"$work/out" 2>&1; then
-        passed=$((passed + 1))
-        echo "ok $((passed + failed)) - $description"
-    else
-        failed=$((failed + 1))
-        echo "not ok $((passed + failed)) - $description"
-        tail -n 15 "$work/out" | sed 's/^/# /'
-    fi
 }
 
 check_not() { # DESCRIPTION CMD...
@@ -39,15 +28,6 @@ check_not() { # DESCRIPTION CMD...
     shift
     refuses() { ! "$@"; }
     check "$description" refuses "$@"
-}
-
-eventually() { # SECONDS CMD...: enough for a quiet machine; the limit is five times as long, for a busy one
-    local end=$((SECONDS + 5 * $1))
-    shift
-    until "$@"; do
-        [[ $SECONDS -lt $end ]] || return 1
-        sleep 0.3
-    done
 }
 
 # Prints the cgroups of a cluster. Their path contains its name.
@@ -282,6 +262,4 @@ check "down without a cluster is no error" on $C down
 check_not "kubectl without a cluster is one" on $C kubectl get nodes
 check_not "a wrong option is one" on $C up --nodse 2
 
-echo "1..$((passed + failed))"
-echo "$passed passed, $failed failed"
-[[ $failed -eq 0 ]]
+tap_end

@@ -37,7 +37,7 @@ passed() {
 # Ranks that use torch. Their pods mount the packages of this machine.
 test_torch() {
     local template=$suite_dir/template.json outside_python outside_path=$suite_root/tests/verl variable
-    if ! outside_python=$("$suite_root/deploy/python.sh" large 2>"$suite_diag"); then
+    if ! outside_python=$("$suite_root/deploy/python.sh" large 2>"$tap_diag"); then
         skip "programs with torch and verl, whose ranks are in pods" "deploy/python.sh cannot bring torch"
         return
     fi
@@ -50,7 +50,7 @@ test_torch() {
     local -x CADRE_RAY_TEMPLATE=$template CADRE_RAY_CPU=10m
     check "a program of verl, as it is, has its workers in pods" is "$(cat "$here/verl_program.txt")" \
         as_ray -m cadre.ray "$here/verl_program.py"
-    if ! "$suite_root/tests/verl/run.sh" --bring >"$suite_diag" 2>&1; then
+    if ! "$suite_root/tests/verl/run.sh" --bring >"$tap_diag" 2>&1; then
         skip "tests of verl, whose workers are in pods" "tests/verl/run.sh cannot bring verl's source"
         return
     fi

@@ -14,8 +14,9 @@ pages=(README.md docs/first-steps.md)
 export CADRE_CLUSTER=readme-$$
 export PATH=$PWD/build/demo/cli:$PATH # where the demo builds kubectl-cadre
 work=$(mktemp -d)
-passed=0
-failed=0
+# shellcheck source=tests/lib/tap.sh
+. tests/lib/tap.sh
+tap_diag=$work/diag
 
 if [[ $EUID -ne 0 ]]; then
     echo "1..0 # SKIP the demo's cluster needs root"
@@ -29,20 +30,6 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-
-# check NAME CMD...: the command succeeds; if not, its output explains why.
-check() {
-    local name=$1 number=$((passed + failed + 1))
-    shift
-    if "$@" >"$work/diag" 2>&1; then
-        passed=$((passed + 1))
-        echo "ok $number - $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $number - $name"
-        sed 's/^/# /' "$work/diag"
-    fi
-}
 
 # shows OUTPUT LINE: the output has the line. Blanks may be wider, and ages (2m, 1h5m) different.
 shows() {
@@ -70,7 +57,7 @@ demo() { # OUTPUT
 test_demo() {
     local uids index
     check "make demo" demo "$work/first"
-    if [[ $failed -ne 0 ]]; then
+    if [[ $tap_failed -ne 0 ]]; then
         echo "Bail out! without the demo there is nothing to test"
         exit 1
     fi
@@ -138,5 +125,4 @@ for page in "${pages[@]}"; do test_commands "$page"; done
 check "the pages have commands" test "$commands" -gt 10
 check "make demo-stop" make demo-stop
 check "... ends the cluster" gone
-echo "1..$((passed + failed))"
-[[ $failed -eq 0 ]]
+tap_end

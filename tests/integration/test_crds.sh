@@ -50,7 +50,7 @@ test_install() {
         equals "unchanged unchanged" "$(kc apply -f "$suite_root/crds/" | awk '{print $NF}' | xargs)"
     check "the CRDs are established" \
         kc wait --for=condition=Established --timeout=150s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
-    if [ "$suite_failed" != 0 ]; then
+    if [ "$tap_failed" != 0 ]; then
         echo "Bail out! without the CRDs there is nothing to test"
         exit 1
     fi

@@ -380,7 +380,7 @@ test_end() {
 suite_start itest-calls --nodes 2 --gpus 4
 echo "# CADRE_SEED=$seed"
 suite_images operator example
-install_service >"$suite_diag" 2>&1 || bail_out "the operator's Service cannot be made"
+install_service >"$tap_diag" 2>&1 || bail_out "the operator's Service cannot be made"
 write_witness
 calls_user caller >/dev/null
 export TOKEN

@@ -197,7 +197,7 @@ watch_failed_again() { # NAME
 }
 
 suite_start keys --nodes 0 --kwok 1
-install_account >"$suite_diag" 2>&1 || bail_out "the chart's account cannot be made"
+install_account >"$tap_diag" 2>&1 || bail_out "the chart's account cannot be made"
 test_made
 test_gone
 test_end

@@ -62,7 +62,7 @@ restarted_at() {
 }
 
 suite_start itest-pools --nodes 0 --kwok 3 --gpus 4
-install_service >"$suite_diag" 2>&1 || bail_out "the Service of the operator cannot be made"
+install_service >"$tap_diag" 2>&1 || bail_out "the Service of the operator cannot be made"
 operator_start op --leader-elect=false --listen "$address:9443"
 check "a program reserves bundles, and knows where they are" \
     is "world 6 local [0, 1, 2, 3, 0, 1] nodes 2 same True True" python pool

@@ -17,9 +17,9 @@ calls_install() {
     suite_images operator example "${calls_images[@]}"
     export HELM_CACHE_HOME=$suite_dir/helm HELM_CONFIG_HOME=$suite_dir/helm HELM_DATA_HOME=$suite_dir/helm
     "$devcluster" helm install cadre "$suite_root/charts/cadre" -n cadre-system --create-namespace --wait \
-        --post-renderer "$suite_root/tests/lib/probes.sh" --timeout 90s --set image.repository=localhost/cadre-operator --set image.tag=dev "$@" >"$suite_diag" 2>&1 ||
+        --post-renderer "$suite_root/tests/lib/probes.sh" --timeout 90s --set image.repository=localhost/cadre-operator --set image.tag=dev "$@" >"$tap_diag" 2>&1 ||
         bail_out "the operator does not come up"
-    calls_ca >"$suite_diag" 2>&1 || bail_out "the operator does not tell its CA"
+    calls_ca >"$tap_diag" 2>&1 || bail_out "the operator does not tell its CA"
 }
 
 calls_ca() {

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# For suites in shell that have their own dev cluster: TAP, waits, the start and the end of the cluster, and details that
-# explain a failure. A suite sources this file, calls suite_start, then check for each case, and ends with suite_end.
+# For suites in shell that have their own dev cluster: the start and the end of the cluster, details that explain a failure,
+# and what a command says. A suite sources this file, calls suite_start, then check for each case, and ends with suite_end.
 #
 # Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 
 suite_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 devcluster=$suite_root/deploy/devcluster/devcluster
-suite_passed=0
-suite_failed=0
 suite_at_exit=()  # functions, called before the cluster goes
 suite_explain=()  # functions that print details of a failure
 # shellcheck source=/dev/null
 . "$suite_root/tests/lib/inside.sh"
+# shellcheck source=/dev/null
+. "$suite_root/tests/lib/tap.sh"
 
 # The programs of a cluster must not inherit files that the caller left open, such as the file of a lock.
 suite_close_inherited() {
@@ -34,21 +34,21 @@ suite_cluster() {
     suite_close_inherited
     export CADRE_CLUSTER=$suite_name-$$ CADRE_USE=own
     suite_dir=$(mktemp -d)
-    suite_diag=$suite_dir/diag
+    tap_diag=$suite_dir/diag
     trap suite_clean EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     set -E
     trap 'suite_error "${BASH_SOURCE[0]##*/}:$LINENO" "$BASH_COMMAND"' ERR
-    "$devcluster" up "$@" >"$suite_diag" 2>&1 || bail_out "the dev cluster does not start"
+    "$devcluster" up "$@" >"$tap_diag" 2>&1 || bail_out "the dev cluster does not start"
     inside_enter
 }
 
 # suite_start NAME UP-ARGUMENTS...: the same, and applies the CRDs.
 suite_start() {
     suite_cluster "$@"
-    kc apply -f "$suite_root/crds/" >"$suite_diag" 2>&1 || bail_out "the CRDs cannot be applied"
-    kc wait --for=condition=Established --timeout=150s crd --all >"$suite_diag" 2>&1 || bail_out "the CRDs do not come up"
+    kc apply -f "$suite_root/crds/" >"$tap_diag" 2>&1 || bail_out "the CRDs cannot be applied"
+    kc wait --for=condition=Established --timeout=150s crd --all >"$tap_diag" 2>&1 || bail_out "the CRDs do not come up"
 }
 
 # suite_image NAME: prints the path of an image's archive. A look at all files that it is built from takes seconds, so the
@@ -63,20 +63,20 @@ suite_image() {
 suite_images() {
     local name archive archives=()
     for name in "$@"; do
-        archive=$(suite_image "$name" 2>"$suite_diag") || bail_out "the image $name cannot be built"
+        archive=$(suite_image "$name" 2>"$tap_diag") || bail_out "the image $name cannot be built"
         archives+=("$archive")
     done
-    "$devcluster" load "${archives[@]}" >"$suite_diag" 2>&1 || bail_out "the images cannot be loaded"
+    "$devcluster" load "${archives[@]}" >"$tap_diag" 2>&1 || bail_out "the images cannot be loaded"
 }
 
 # Commands outside of checks must not fail, because the cases after them would test nothing.
 suite_error() {
-    : >"$suite_diag"
+    : >"$tap_diag"
     bail_out "$1: $2"
 }
 
 # A failure in here is ignored: an explanation may look into a namespace that does not exist yet.
-suite_explanation() (
+tap_explain() (
     trap - ERR
     set +e
     for f in "${suite_explain[@]}"; do "$f"; done
@@ -94,53 +94,15 @@ suite_clean() {
 }
 
 suite_end() {
-    echo "1..$((suite_passed + suite_failed))"
-    echo "$suite_passed passed, $suite_failed failed"
-    [[ $suite_failed -eq 0 ]] || exit 1
-    exit 0
+    ! tap_end || exit 0
+    exit 1
 }
 
 bail_out() {
     echo "Bail out! $1"
-    suite_explanation >>"$suite_diag" 2>&1
-    sed 's/^/# /' "$suite_diag"
+    tap_explain >>"$tap_diag" 2>&1
+    tap_diagnosis
     exit 1
-}
-
-# check NAME COMMAND...: the command succeeds; if not, its output explains why.
-check() {
-    local name=$1
-    shift
-    if "$@" >"$suite_diag" 2>&1; then
-        suite_passed=$((suite_passed + 1))
-        echo "ok $((suite_passed + suite_failed)) - $name"
-        return 0
-    fi
-    suite_failed=$((suite_failed + 1))
-    echo "not ok $((suite_passed + suite_failed)) - $name"
-    suite_explanation >>"$suite_diag" 2>&1
-    sed 's/^/# /' "$suite_diag"
-}
-
-# skip NAME WHY: the case cannot run on this machine.
-skip() {
-    suite_passed=$((suite_passed + 1))
-    echo "ok $((suite_passed + suite_failed)) - $1 # SKIP $2"
-}
-
-# eventually SECONDS COMMAND...: repeats the command until it succeeds. SECONDS are enough for a quiet machine. The limit is
-# five times as long, for a machine that gives the test a fifth of its time. The command's last output explains a failure.
-# The pauses grow, because each try takes CPU time from the programs that it waits for.
-eventually() {
-    local end=$((SECONDS + 5 * $1)) pauses=(0.2 0.3 0.5 0.7) n=0
-    shift
-    until "$@" >"$suite_dir/eventually" 2>&1; do
-        [[ $SECONDS -lt $end ]] || {
-            cat "$suite_dir/eventually"
-            return 1
-        }
-        sleep "${pauses[n++]:-1}"
-    done
 }
 
 # nap MIN-MS MAX-MS: a random time between them, to do something at any moment. The test must hold at each moment.

@@ -55,7 +55,7 @@ def options(folder):
         "trainer.device=cpu", "trainer.logger=[console]", "trainer.n_gpus_per_node=2", "trainer.nnodes=1",
         "trainer.total_training_steps=2", "trainer.val_before_train=False", "trainer.save_freq=-1", "trainer.test_freq=-1",
         "trainer.use_v1=False", f"trainer.default_local_dir={folder}/checkpoints", "ray_kwargs.ray_init.num_cpus=16",
-        "+ray_kwargs.ray_init.num_gpus=2", f"hydra.run.dir={folder}/hydra"]
+        "+ray_kwargs.ray_init.num_gpus=2", "+ray_kwargs.ray_init.include_dashboard=False", f"hydra.run.dir={folder}/hydra"]
 
 
 def said_last(e):

@@ -38,10 +38,10 @@ bring() { # FOLDER COMMAND...: the command fills the folder that it gets as its 
     fi
 }
 
-source_of_verl() { # with its tests
+source_of_verl() { # with its tests, and compiled as pip compiles packages: else each process compiles it
     "$python" -m pip --disable-pip-version-check download --quiet --no-deps --no-build-isolation --no-binary :all: \
         --dest "$1" "verl==$version" && tar -xzf "$1/verl-$version.tar.gz" --strip-components 1 -C "$1" &&
-        rm "$1/verl-$version.tar.gz"
+        rm "$1/verl-$version.tar.gz" && "$python" -m compileall -q "$1/verl"
 }
 
 packages() {
@@ -91,7 +91,8 @@ extra=none
 mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9
-if ! python=$("$root/deploy/python.sh" large 9>&-) || ! bring "verl-$version" source_of_verl ||
+if ! python=$("$root/deploy/python.sh" large 9>&-) ||
+    ! source=verl-$version-$("$python" -c 'import sys; print(sys.implementation.cache_tag)') || ! bring "$source" source_of_verl ||
     ! { [[ $extra == none ]] || bring "$extra" packages; }; then
     echo "run.sh: SKIP verl $version cannot be had (the reason is above)"
     exit 77
@@ -106,7 +107,7 @@ trap 'rm -rf "$own"' EXIT
 
 words=()
 for word; do
-    if [[ $word != -* && -e $cache/verl-$version/tests/$word ]]; then
+    if [[ $word != -* && -e $cache/$source/tests/$word ]]; then
         word=tests/$word
     elif [[ $word != -* && $word == *.py && -e $here/$word ]]; then
         word=$here/$word
@@ -118,14 +119,9 @@ done
 [[ ${words[0]} == -m ]] || words=(-m pytest -p verl_on_cpu -p no:cacheprovider "${words[@]}")
 export VERL_USE_EXTERNAL_MODULES=verl_on_cpu VERL_PLATFORM=cpu VERL_ENGINE_DEVICE=cuda TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}:$cache/$extra
-cd "$cache/verl-$version"
+cd "$cache/$source"
 if [[ $on == ray ]]; then
-    for name in $(compgen -e | grep -i '_proxy$' || true); do
-        unset "$name" # Ray asks it for loopback, too
-    done
-    # local: not the Ray that another program of this machine has begun.
-    export RAY_AUTH_MODE=disabled RAY_USAGE_STATS_ENABLED=0 RAY_ADDRESS=local
-    "$python" "${words[@]}"
+    "$python" "$here/../lib/ray_itself.py" "${words[@]}"
     exit
 fi
 if [[ ${RAY_ADDRESS:-} != auto ]]; then

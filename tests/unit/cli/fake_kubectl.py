@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -IS
 # SPDX-License-Identifier: Apache-2.0
 """Enough of kubectl for kubectl-cadre: what it answers lies in $FAKE_KUBECTL, and what it is asked is written there.
 

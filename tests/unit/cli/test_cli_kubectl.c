@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-cadre through kubectl: the way to the operator, objects, logs. kubectl is tests/unit/cli/fake_kubectl.py.
 #include "tests/unit/cli/cli_world.h"
+#include "tests/unit/cli/fake_kubectl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,91 +9,43 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
+static struct fake_kubectl kubectl;
 static struct cli_world world;
-static char original_path[4096];
-static char home[] = "/tmp/cadre-kubectl-XXXXXX";
-
-static void path_of(char out[128], const char *name)
-{
-    snprintf(out, 128, "%s/%s", home, name);
-}
 
 static void put_file(const char *name, const char *text)
 {
-    char path[128];
-    path_of(path, name);
-    FILE *f = fopen(path, "we");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
+    fake_kubectl_put(&kubectl, name, text);
 }
 
-// How many entries of the folder for temporary files are there: the test's own one.
+static bool was_asked(const char *words)
+{
+    return fake_kubectl_was_asked(&kubectl, words);
+}
+
 static size_t left_overs(void)
 {
-    size_t n = 0;
-    DIR *dir = opendir(home);
-    for (const struct dirent *e; (e = readdir(dir));)
-        n += strncmp(e->d_name, "kubectl-cadre-", 14) == 0;
-    closedir(dir);
-    return n;
-}
-
-static bool was_asked(const char *line)
-{
-    char path[128], text[256];
-    bool found = false;
-    path_of(path, "asked");
-    FILE *f = fopen(path, "re");
-    while (f && fgets(text, sizeof text, f))
-        found = found || strstr(text, line);
-    if (f)
-        fclose(f);
-    return found;
+    return fake_kubectl_left_overs(&kubectl);
 }
 
 static int start(void **state)
 {
-    char link[128], path[8192], port[16];
     (void)state;
-    memcpy(home + sizeof home - 7, "XXXXXX", 6);
-    assert_non_null(mkdtemp(home));
-    path_of(link, "kubectl");
-    assert_int_equal(symlink(FAKE_KUBECTL, link), 0);
-    snprintf(path, sizeof path, "%s:%s", home, original_path);
-    setenv("PATH", path, 1);
-    setenv("FAKE_KUBECTL", home, 1);
-    setenv("TMPDIR", home, 1);
+    fake_kubectl_start(&kubectl);
     cli_world_start(&world, 2);
-    snprintf(port, sizeof port, "%d", world.gateway.port);
-    put_file("port", port);
+    fake_kubectl_lead_to(&kubectl, &world.gateway.port, 1);
     return 0;
 }
 
 static int stop(void **state)
 {
-    char path[512];
     (void)state;
     cli_world_stop(&world);
-    DIR *dir = opendir(home);
-    for (const struct dirent *e; (e = readdir(dir));) {
-        snprintf(path, sizeof path, "%s/%s/proxy.sock", home, e->d_name);
-        unlink(path);
-        snprintf(path, sizeof path, "%s/%s", home, e->d_name);
-        if (unlink(path) < 0)
-            (void)rmdir(path);
-    }
-    closedir(dir);
-    rmdir(home);
+    fake_kubectl_stop(&kubectl);
     return 0;
 }
 
@@ -202,21 +155,6 @@ static void interrupt_a_call(int signo)
     cli_world_line(&world, "call llama add 1");
 }
 
-static bool a_proxy_listens(void)
-{
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    DIR *dir = opendir(home);
-    bool found = false;
-    for (const struct dirent *e; (e = readdir(dir));) {
-        int n = snprintf(to.sun_path, sizeof to.sun_path, "%s/%.40s/proxy.sock", home, e->d_name);
-        found = found || (n > 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0);
-    }
-    closedir(dir);
-    close(fd);
-    return found;
-}
-
 // A proxy has all rights of the user, who knows nothing of it any more.
 static void being_killed_leaves_no_proxy_behind(void **state)
 {
@@ -224,7 +162,7 @@ static void being_killed_leaves_no_proxy_behind(void **state)
     interrupt_a_call(SIGKILL);
     assert_int_equal(world.status, 128 + SIGKILL);
     assert_int_equal(left_overs(), 1);
-    GATEWAY_UNTIL(&world.gateway, !a_proxy_listens());
+    GATEWAY_UNTIL(&world.gateway, !fake_kubectl_has_proxy(&kubectl));
 }
 
 static void an_interrupt_leaves_nothing_behind(void **state)
@@ -239,7 +177,7 @@ static void an_interrupt_leaves_nothing_behind(void **state)
 static void an_operator_that_is_away(void **state)
 {
     (void)state;
-    put_file("port", "1"); // nobody is there
+    fake_kubectl_lead_to(&kubectl, (const int[]){1}, 1); // nobody is there
     fails("call llama add 1 --timeout 300ms", 1, NULL);
     assert_int_equal(left_overs(), 0);
 }
@@ -334,7 +272,6 @@ static void the_ca_comes_from_the_operator(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
-    snprintf(original_path, sizeof original_path, "%s", getenv("PATH"));
     const struct CMUnitTest tests[] = {
         T(a_call_through_the_api_server),
         T(options_that_are_for_kubectl),

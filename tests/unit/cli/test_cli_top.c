@@ -2,6 +2,7 @@
 // kubectl cadre top and info where the operator has two replicas, and the API server's proxy leads to each in turn:
 // kubectl is tests/unit/cli/fake_kubectl.py.
 #include "tests/unit/cli/cli_world.h"
+#include "tests/unit/cli/fake_kubectl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,34 +12,18 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+static struct fake_kubectl kubectl;
 static struct cli_world world; // with the workers, and calls that have ended
 static struct gateway_fixture other;
 static struct gateway_peer caller; // of the other one, where a call waits
 static const char *names;
-static char original_path[4096];
-static char home[] = "/tmp/cadre-top-XXXXXX";
 
-static void lead_to(const char *ports)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/port", home);
-    FILE *f = fopen(path, "we");
-    assert_non_null(f);
-    fputs(ports, f);
-    fclose(f);
-}
-
-static void lead_to_both(void)
-{
-    char ports[32];
-    snprintf(ports, sizeof ports, "%d %d", world.gateway.port, other.port);
-    lead_to(ports);
-}
+#define LEAD_TO(...) \
+    fake_kubectl_lead_to(&kubectl, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 
 static const char *list_replicas(void *ctx)
 {
@@ -64,16 +49,8 @@ static void start_other(void)
 
 static int start(void **state)
 {
-    char link[128], path[8192];
     (void)state;
-    memcpy(home + sizeof home - 7, "XXXXXX", 6);
-    assert_non_null(mkdtemp(home));
-    snprintf(link, sizeof link, "%s/kubectl", home);
-    assert_int_equal(symlink(FAKE_KUBECTL, link), 0);
-    snprintf(path, sizeof path, "%s:%s", home, original_path);
-    setenv("PATH", path, 1);
-    setenv("FAKE_KUBECTL", home, 1);
-    setenv("TMPDIR", home, 1);
+    fake_kubectl_start(&kubectl);
     cli_world_start(&world, 2);
     cli_world_line(&world, "call llama add 1 -n ml --server @ --token alice");
     assert_int_equal(world.status, 0);
@@ -82,23 +59,19 @@ static int start(void **state)
     names = "[\"op-a\",\"op-b\"]";
     call_replica(&world.gateway, "op-a");
     call_replica(&other, "op-b");
-    lead_to_both();
+    LEAD_TO(world.gateway.port, other.port);
     return 0;
 }
 
 static int stop(void **state)
 {
-    static const char *const files[] = {"kubectl", "port", "asked"};
-    char path[128];
     (void)state;
     gateway_peer_hang_up(&caller);
     gateway_fixture_stop(&other);
     cli_world_stop(&world);
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(path, sizeof path, "%s/%s", home, files[i]);
-        unlink(path);
-    }
-    return rmdir(home);
+    assert_int_equal(fake_kubectl_left_overs(&kubectl), 0);
+    fake_kubectl_stop(&kubectl);
+    return 0;
 }
 
 static void shows(const char *line, const char *const want[], size_t n)
@@ -141,10 +114,8 @@ static void a_transfer_of_weights_is_shown_once(void **state)
 
 static void one_that_no_connection_leads_to_is_named(void **state)
 {
-    char port[16];
     (void)state;
-    snprintf(port, sizeof port, "%d", world.gateway.port);
-    lead_to(port);
+    LEAD_TO(world.gateway.port);
     SHOWS("top llama --interval 50ms", " add ", "Calls through replica op-a.\n",
           "Without calls through replica op-b, which did not answer: none of 18 connections reached it\n");
     assert_null(strstr(buf_str(&world.out), " other "));
@@ -155,20 +126,16 @@ static void one_that_no_connection_leads_to_is_named(void **state)
 
 static void what_goes_wrong_on_the_way_is_told(void **state)
 {
-    char ports[32];
     (void)state;
-    snprintf(ports, sizeof ports, "%d %d %d 1", world.gateway.port, world.gateway.port, world.gateway.port);
-    lead_to(ports); // nobody listens at the last one
+    LEAD_TO(world.gateway.port, world.gateway.port, world.gateway.port, 1); // nobody listens at the last one
     SHOWS("top llama --interval 50ms", " add ", "Calls through replica op-a.\n",
           " connections reached it, and some failed: ");
 }
 
 static void one_that_is_alone_says_so_or_that_it_does_not_know(void **state)
 {
-    char port[16];
     (void)state;
-    snprintf(port, sizeof port, "%d", world.gateway.port);
-    lead_to(port);
+    LEAD_TO(world.gateway.port);
     names = "[\"op-a\"]";
     SHOWS("top llama --interval 50ms", "Calls through replica op-a (the only one).\n");
     names = NULL;
@@ -177,10 +144,8 @@ static void one_that_is_alone_says_so_or_that_it_does_not_know(void **state)
 
 static void info_names_whom_the_ranks_are_connected_to(void **state)
 {
-    char port[16];
     (void)state;
-    snprintf(port, sizeof port, "%d", other.port);
-    lead_to(port);
+    LEAD_TO(other.port);
     SHOWS("info llama", "Ready:    no (0 of 2 ranks are connected to op-b)\n");
 }
 
@@ -199,14 +164,11 @@ static int listen_without_a_word(int *ret_port)
 // Its kernel still takes connections.
 static void a_replica_that_hangs_does_not_keep_a_command(void **state)
 {
-    char ports[32];
     int port, fd = listen_without_a_word(&port);
     (void)state;
     // The first is only asked whether it is there.
-    snprintf(ports, sizeof ports, "%d %d %d %d", world.gateway.port, port, port, world.gateway.port);
-    lead_to(ports);
+    LEAD_TO(world.gateway.port, port, port, world.gateway.port);
     SHOWS("info llama", "(2 of 2 ranks are connected to op-a)\n");
-    lead_to(ports);
     SHOWS("call llama get_value", "[1, 2]\n");
     close(fd);
 }
@@ -222,7 +184,6 @@ static void a_group_that_is_not_there(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
-    snprintf(original_path, sizeof original_path, "%s", getenv("PATH"));
     const struct CMUnitTest tests[] = {
         T(both_are_asked),
         T(a_transfer_of_weights_is_shown_once),

@@ -172,9 +172,11 @@ class GroupCase(unittest.TestCase):
 HANGS_S = 600  # so long no test takes, however busy the machine is
 
 
-def watch():
-    """Shows the stacks and ends the process unless the test that begins now ends soon: ctest would not say where it stands."""
-    faulthandler.dump_traceback_later(HANGS_S, exit=True)
+def watch(seconds=HANGS_S):
+    """Shows the stacks and ends the process unless the present test ends within so many seconds: ctest would not say where it
+    stands.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True)
 
 
 class Tap(unittest.TestResult):

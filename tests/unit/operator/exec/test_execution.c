@@ -4,8 +4,7 @@
 #include "operator/exec/executor.h"
 
 #include "common/wire/record.h"
-#include "tests/unit/support/object_json.h"
-#include "tests/unit/support/store_json.h"
+#include "tests/unit/operator/exec/executor_case.h"
 #include "tests/unit/support/stub_client.h"
 
 #include <setjmp.h>
@@ -19,21 +18,14 @@
 
 enum { PODS = EXECUTION_IN_FLIGHT_MAX + 44 };
 
+static struct executor_case c;
+
 static struct {
     struct loop *loop;
-    struct executor x;
-    struct store *stores[KIND_COUNT];
-    const struct object *group;
-    struct metrics *metrics;
-    struct observations observations;
-    struct arena arena;
-    struct plan plan;
     struct connected_agent *agent;
     int refuses;     // the code with which the agent's connection refuses
     uint8_t command; // the last command that the agent got
     char body[64];
-    int done;
-    struct err err;
 } t;
 
 static int setup(void **state)
@@ -41,27 +33,12 @@ static int setup(void **state)
     (void)state;
     memset(&t, 0, sizeof t);
     t.loop = loop_new();
-    t.metrics = metrics_new();
-    t.group =
-        object_of_json(KIND_WORKERGROUP,
+    executor_case_init(&c, t.loop, stub_client_new(t.loop),
                        "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"5\"},"
-                       "\"spec\":{\"replicas\":300}}");
-    stores_new(t.stores);
-    t.x = (struct executor){
-        .client = stub_client_new(t.loop),
-        .stores = t.stores,
-        .cluster = cluster_new(),
-        .agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop)}),
-        .clock = loop_clock(t.loop),
-    };
-    t.x.recorder = recorder_new(t.loop, t.x.client, "cadre.dev/operator", "test", t.metrics);
-    const struct object *node =
-        object_of_json(KIND_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n\",\"resourceVersion\":"
-                                  "\"1\"},\"status\":{\"allocatable\":{\"pods\":\"1000\"}}}");
-    cluster_set_node(t.x.cluster, node_of(node));
-    object_unref(node);
-    observations_init(&t.observations, 1);
-    plan_init(&t.plan, &t.arena);
+                       "\"spec\":{\"replicas\":300}}",
+                       "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u-n\",\"resourceVersion\":\"1\"},"
+                       "\"status\":{\"allocatable\":{\"pods\":\"1000\"}}}");
+    c.x.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop)});
     return 0;
 }
 
@@ -69,40 +46,28 @@ static int teardown(void **state)
 {
     (void)state;
     if (t.agent)
-        agents_leave(t.x.agents, t.agent);
-    agents_free(t.x.agents);
-    recorder_free(t.x.recorder);
-    stores_free(t.stores);
-    cluster_free(t.x.cluster);
-    observations_done(&t.observations);
-    object_unref(t.group);
-    metrics_free(t.metrics);
-    stub_client_free(t.x.client);
+        agents_leave(c.x.agents, t.agent);
+    agents_free(c.x.agents);
+    executor_case_done(&c);
+    stub_client_free(c.x.client);
     loop_free(t.loop);
     return 0;
 }
 
 static void plan_pods(int n)
 {
-    static struct resource one = {RESOURCE_PODS, 1000};
-    static const struct resources requests = {&one, 1};
-    for (int i = 0; i < n; i++) {
-        struct action *a = plan_add(&t.plan, ACTION_CREATE_POD, STAGE_SECOND);
-        a->name = arena_printf(&t.arena, "g-%d-0", i);
-        a->body = "{}";
-        a->node = "n1";
-        a->requests = &requests;
-    }
+    for (int i = 0; i < n; i++)
+        executor_case_plan_pod(&c, arena_printf(&c.arena, "g-%d-0", i), "{}", RESOURCE_PODS, STAGE_SECOND);
 }
 
 static void plan_status(int stage)
 {
-    plan_add(&t.plan, ACTION_STATUS, stage)->body = "{}";
+    plan_add(&c.plan, ACTION_STATUS, stage)->body = "{}";
 }
 
 static void plan_command(void)
 {
-    struct action *a = plan_add(&t.plan, ACTION_COMMAND, STAGE_SECOND);
+    struct action *a = plan_add(&c.plan, ACTION_COMMAND, STAGE_SECOND);
     a->name = "g-0-0";
     a->uid = "u-pod";
     a->command = RECORD_PREPARE;
@@ -110,22 +75,9 @@ static void plan_command(void)
     a->body = "{\"attempt\":3}";
 }
 
-static void on_done(void *ctx, const struct err *err)
-{
-    (void)ctx;
-    t.done++;
-    t.err = *err;
-}
-
-static void start(void)
-{
-    execution_start(&t.x, t.group, workergroup_of(t.group)->status.incarnation, &t.arena, &t.plan, &t.observations,
-                    on_done, NULL);
-}
-
 static int pods_counted(void)
 {
-    return (int)(cluster_used(t.x.cluster, "n1", RESOURCE_PODS) / 1000);
+    return (int)(cluster_used(c.x.cluster, "n1", RESOURCE_PODS) / 1000);
 }
 
 static int send_to_agent(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
@@ -143,7 +95,7 @@ static void connect_agent(void)
     static const char hello[] = "{\"role\":\"agent\",\"version\":1}";
     struct err err = ERR_INIT;
     const struct agent_identity id = {.ns = "ml", .group = "g", .pod = "g-0-0", .pod_uid = "u-pod", .node = "n1"};
-    assert_int_equal(agents_join(t.x.agents, &id, hello, strlen(hello), send_to_agent, NULL, &t.agent, &err), 0);
+    assert_int_equal(agents_join(c.x.agents, &id, hello, strlen(hello), send_to_agent, NULL, &t.agent, &err), 0);
 }
 
 static void a_big_gang_is_asked_for_bit_by_bit(void **state)
@@ -151,18 +103,18 @@ static void a_big_gang_is_asked_for_bit_by_bit(void **state)
     (void)state;
     plan_pods(PODS);
     plan_status(STAGE_THIRD);
-    start();
-    assert_int_equal(stub_waiting(t.x.client), EXECUTION_IN_FLIGHT_MAX);
-    stub_answer(stub_next(t.x.client), 200, "{}");
-    assert_int_equal(stub_waiting(t.x.client), EXECUTION_IN_FLIGHT_MAX);
+    executor_case_start(&c);
+    assert_int_equal(stub_waiting(c.x.client), EXECUTION_IN_FLIGHT_MAX);
+    stub_answer(stub_next(c.x.client), 200, "{}");
+    assert_int_equal(stub_waiting(c.x.client), EXECUTION_IN_FLIGHT_MAX);
     for (int i = 1; i < PODS; i++) {
-        assert_int_equal(stub_next(t.x.client)->request.kind, KIND_POD); // the status waits for all of them
-        stub_answer(stub_next(t.x.client), 200, "{}");
+        assert_int_equal(stub_next(c.x.client)->request.kind, KIND_POD); // the status waits for all of them
+        stub_answer(stub_next(c.x.client), 200, "{}");
     }
-    assert_int_equal(stub_waiting(t.x.client), 1);
-    assert_int_equal(t.done, 0);
-    stub_answer(stub_next(t.x.client), 200, "{}");
-    assert_int_equal(t.done, 1);
+    assert_int_equal(stub_waiting(c.x.client), 1);
+    assert_int_equal(c.done, 0);
+    stub_answer(stub_next(c.x.client), 200, "{}");
+    assert_int_equal(c.done, 1);
 }
 
 // Otherwise another gang would be planned into that room.
@@ -170,10 +122,10 @@ static void pods_whose_turn_comes_later_have_their_room_from_the_beginning(void 
 {
     (void)state;
     plan_pods(PODS);
-    start();
+    executor_case_start(&c);
     assert_int_equal(pods_counted(), PODS);
-    while (!t.done)
-        stub_answer(stub_next(t.x.client), 200, "{}");
+    while (!c.done)
+        stub_answer(stub_next(c.x.client), 200, "{}");
     assert_int_equal(pods_counted(), PODS);
 }
 
@@ -182,21 +134,21 @@ static void after_an_error_nothing_more_is_begun_and_the_room_is_given_back(void
     (void)state;
     int answered = 0;
     plan_pods(PODS);
-    start();
-    stub_fail(stub_next(t.x.client), ERR_INTERNAL, "disk full");
-    for (; !t.done; answered++)
-        stub_answer(stub_next(t.x.client), 200, "{}");
+    executor_case_start(&c);
+    stub_fail(stub_next(c.x.client), ERR_INTERNAL, "disk full");
+    for (; !c.done; answered++)
+        stub_answer(stub_next(c.x.client), 200, "{}");
     assert_int_equal(answered, EXECUTION_IN_FLIGHT_MAX - 1);
-    assert_int_equal(t.err.code, ERR_INTERNAL);
+    assert_int_equal(c.err.code, ERR_INTERNAL);
     assert_int_equal(pods_counted(), answered);
 }
 
 static void start_slice(enum action_kind kind)
 {
-    struct action *a = plan_add(&t.plan, kind, STAGE_SECOND);
+    struct action *a = plan_add(&c.plan, kind, STAGE_SECOND);
     a->name = "g-ipv4-0";
     a->body = "{\"endpoints\":[]}";
-    start();
+    executor_case_start(&c);
 }
 
 #define SLICE_OF(owner, version)                                                                                     \
@@ -206,20 +158,20 @@ static void start_slice(enum action_kind kind)
 
 static const struct endpointslice *slice(void)
 {
-    return endpointslice_of(store_get(t.stores[KIND_ENDPOINTSLICE], "ml", "g-ipv4-0"));
+    return endpointslice_of(store_get(c.stores[KIND_ENDPOINTSLICE], "ml", "g-ipv4-0"));
 }
 
 static void endpoints_are_known_as_they_were_written(void **state)
 {
     (void)state;
     start_slice(ACTION_CREATE_SLICE);
-    const struct kube_request *r = &stub_next(t.x.client)->request;
+    const struct kube_request *r = &stub_next(c.x.client)->request;
     assert_int_equal(r->verb, VERB_CREATE);
     assert_int_equal(r->kind, KIND_ENDPOINTSLICE);
     assert_string_equal(r->ns, "ml");
-    stub_answer(stub_next(t.x.client), 201, SLICE_OF("u-g", "3"));
-    assert_int_equal(t.done, 1);
-    assert_int_equal(t.err.code, 0);
+    stub_answer(stub_next(c.x.client), 201, SLICE_OF("u-g", "3"));
+    assert_int_equal(c.done, 1);
+    assert_int_equal(c.err.code, 0);
     assert_int_equal(slice()->n_endpoints, 1);
 }
 
@@ -227,12 +179,12 @@ static void endpoints_are_changed_by_a_patch(void **state)
 {
     (void)state;
     start_slice(ACTION_PATCH_SLICE);
-    const struct kube_request *r = &stub_next(t.x.client)->request;
+    const struct kube_request *r = &stub_next(c.x.client)->request;
     assert_int_equal(r->verb, VERB_PATCH_MERGE);
     assert_string_equal(r->name, "g-ipv4-0");
     assert_null(r->subresource);
-    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-g", "4"));
-    assert_int_equal(t.err.code, 0);
+    stub_answer(stub_next(c.x.client), 200, SLICE_OF("u-g", "4"));
+    assert_int_equal(c.err.code, 0);
     assert_string_equal(slice()->obj.meta.resource_version, "4");
 }
 
@@ -241,8 +193,8 @@ static void a_patch_of_what_is_no_more_is_an_error(void **state)
 {
     (void)state;
     start_slice(ACTION_PATCH_SLICE);
-    stub_fail(stub_next(t.x.client), ERR_CONFLICT, "changed");
-    assert_int_equal(t.err.code, ERR_CONFLICT);
+    stub_fail(stub_next(c.x.client), ERR_CONFLICT, "changed");
+    assert_int_equal(c.err.code, ERR_CONFLICT);
     assert_null(slice());
 }
 
@@ -250,10 +202,10 @@ static void a_slice_from_before_a_crash_is_ours(void **state)
 {
     (void)state;
     start_slice(ACTION_CREATE_SLICE);
-    stub_fail(stub_next(t.x.client), ERR_EXISTS, "there");
-    assert_int_equal(stub_next(t.x.client)->request.verb, VERB_GET);
-    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-g", "3"));
-    assert_int_equal(t.err.code, 0);
+    stub_fail(stub_next(c.x.client), ERR_EXISTS, "there");
+    assert_int_equal(stub_next(c.x.client)->request.verb, VERB_GET);
+    stub_answer(stub_next(c.x.client), 200, SLICE_OF("u-g", "3"));
+    assert_int_equal(c.err.code, 0);
     assert_int_equal(slice()->n_endpoints, 1);
 }
 
@@ -263,20 +215,13 @@ static void a_slice_of_our_name_that_is_a_stranger_s_is_tried_again(void **state
 {
     (void)state;
     start_slice(ACTION_CREATE_SLICE);
-    stub_fail(stub_next(t.x.client), ERR_EXISTS, "there");
-    stub_answer(stub_next(t.x.client), 200, SLICE_OF("u-other", "3"));
-    assert_int_equal(t.err.code, ERR_EXISTS);
-    assert_string_equal(t.err.msg,
+    stub_fail(stub_next(c.x.client), ERR_EXISTS, "there");
+    stub_answer(stub_next(c.x.client), 200, SLICE_OF("u-other", "3"));
+    assert_int_equal(c.err.code, ERR_EXISTS);
+    assert_string_equal(c.err.msg,
                         "an EndpointSlice ml/g-ipv4-0 exists that does not belong to this WorkerGroup: delete it");
-    assert_null(t.observations.memory.refusal_reason);
+    assert_null(c.observations.memory.refusal_reason);
     assert_null(slice());
-}
-
-static void plan_dry_run(void)
-{
-    struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
-    a->body = "{}";
-    a->hash = 42;
 }
 
 // Two equal dry runs, as of two groups.
@@ -284,21 +229,19 @@ static void start_two_dry_runs(struct observations *second)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan;
-    t.x.dryruns = dryruns_new(loop_clock(t.loop));
-    plan_dry_run();
-    start();
+    c.x.dryruns = dryruns_new(loop_clock(t.loop));
+    executor_case_plan_dry_run(&c.plan, "{}", 42);
+    executor_case_start(&c);
     plan_init(&plan, &arena);
-    struct action *a = plan_add(&plan, ACTION_DRY_RUN, STAGE_FIRST);
-    a->body = "{}";
-    a->hash = 42;
+    executor_case_plan_dry_run(&plan, "{}", 42);
     observations_init(second, 2);
-    execution_start(&t.x, t.group, 0, &arena, &plan, second, on_done, NULL);
+    execution_start(&c.x, c.group, 0, &arena, &plan, second, executor_case_ended, &c);
 }
 
 static void end_two_dry_runs(struct observations *second)
 {
     observations_done(second);
-    dryruns_free(t.x.dryruns);
+    dryruns_free(c.x.dryruns);
 }
 
 static void pods_that_are_alike_are_tried_once(void **state)
@@ -306,11 +249,11 @@ static void pods_that_are_alike_are_tried_once(void **state)
     (void)state;
     struct observations second;
     start_two_dry_runs(&second);
-    assert_int_equal(stub_waiting(t.x.client), 1);
-    assert_true(stub_next(t.x.client)->request.dry_run);
-    stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
-    assert_int_equal(t.done, 2);
-    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_OK);
+    assert_int_equal(stub_waiting(c.x.client), 1);
+    assert_true(stub_next(c.x.client)->request.dry_run);
+    stub_answer(stub_next(c.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_int_equal(c.done, 2);
+    assert_int_equal(c.observations.memory.dry_run, DRY_RUN_OK);
     assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
     end_two_dry_runs(&second);
 }
@@ -320,12 +263,12 @@ static void a_refusal_is_heard_by_each_for_itself(void **state)
     (void)state;
     struct observations second;
     start_two_dry_runs(&second);
-    stub_fail(stub_next(t.x.client), ERR_INVALID, "a name is too long");
-    assert_int_equal(t.done, 1);
-    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
-    assert_int_equal(stub_waiting(t.x.client), 1);
-    stub_answer(stub_next(t.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
-    assert_int_equal(t.done, 2);
+    stub_fail(stub_next(c.x.client), ERR_INVALID, "a name is too long");
+    assert_int_equal(c.done, 1);
+    assert_int_equal(c.observations.memory.dry_run, DRY_RUN_REFUSED);
+    assert_int_equal(stub_waiting(c.x.client), 1);
+    stub_answer(stub_next(c.x.client), 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
+    assert_int_equal(c.done, 2);
     assert_int_equal(second.memory.dry_run, DRY_RUN_OK);
     end_two_dry_runs(&second);
 }
@@ -334,20 +277,17 @@ static void a_refusal_is_heard_by_each_for_itself(void **state)
 static void of_several_dry_runs_of_one_a_refusal_stays(void **state)
 {
     (void)state;
-    plan_dry_run();
-    struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, STAGE_FIRST);
-    a->body = "{\"further\":1}";
-    a->hash = 43;
-    a->further = true;
-    start();
-    assert_int_equal(stub_waiting(t.x.client), 2); // at the same time
-    struct stub_call *first = stub_next(t.x.client), *further = CONTAINER_OF(first->link.next, struct stub_call, link);
+    executor_case_plan_dry_run(&c.plan, "{}", 42);
+    executor_case_plan_dry_run(&c.plan, "{\"further\":1}", 43)->further = true;
+    executor_case_start(&c);
+    assert_int_equal(stub_waiting(c.x.client), 2); // at the same time
+    struct stub_call *first = stub_next(c.x.client), *further = CONTAINER_OF(first->link.next, struct stub_call, link);
     assert_non_null(strstr(further->request.body, "further"));
     stub_fail(further, ERR_INVALID, "too much");
     stub_answer(first, 201, "{\"spec\":{\"containers\":[{\"name\":\"w\"}]}}");
-    assert_int_equal(t.err.code, 0);
-    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
-    assert_int_equal(t.observations.memory.dry_run_hash, 43);
+    assert_int_equal(c.err.code, 0);
+    assert_int_equal(c.observations.memory.dry_run, DRY_RUN_REFUSED);
+    assert_int_equal(c.observations.memory.dry_run_hash, 43);
 }
 
 static void agents_are_told(void **state)
@@ -357,12 +297,12 @@ static void agents_are_told(void **state)
     struct agent_facts facts;
     connect_agent();
     plan_command();
-    start();
-    assert_int_equal(t.done, 1);
-    assert_int_equal(t.err.code, 0);
+    executor_case_start(&c);
+    assert_int_equal(c.done, 1);
+    assert_int_equal(c.err.code, 0);
     assert_int_equal(t.command, RECORD_PREPARE);
     assert_string_equal(t.body, "{\"attempt\":3}");
-    agents_facts(t.x.agents, "u-pod", "u-g", &a, &facts);
+    agents_facts(c.x.agents, "u-pod", "u-g", &a, &facts);
     assert_int_equal(facts.sent, RECORD_PREPARE);
     assert_int_equal(facts.sent_attempt, 3);
     arena_done(&a);
@@ -375,11 +315,11 @@ static void agents_are_told_after_the_status_is_written(void **state)
     connect_agent();
     plan_status(STAGE_FIRST);
     plan_command();
-    start();
+    executor_case_start(&c);
     assert_int_equal(t.command, 0);
-    stub_answer(stub_next(t.x.client), 200, "{}");
+    stub_answer(stub_next(c.x.client), 200, "{}");
     assert_int_equal(t.command, RECORD_PREPARE);
-    assert_int_equal(t.done, 1);
+    assert_int_equal(c.done, 1);
 }
 
 static void an_agent_that_is_not_there_is_no_error(void **state)
@@ -387,10 +327,10 @@ static void an_agent_that_is_not_there_is_no_error(void **state)
     (void)state;
     plan_command();
     plan_status(STAGE_THIRD);
-    start();
-    stub_answer(stub_next(t.x.client), 200, "{}");
-    assert_int_equal(t.done, 1);
-    assert_int_equal(t.err.code, 0);
+    executor_case_start(&c);
+    stub_answer(stub_next(c.x.client), 200, "{}");
+    assert_int_equal(c.done, 1);
+    assert_int_equal(c.err.code, 0);
 }
 
 static void an_agent_that_does_not_read_is_one(void **state)
@@ -400,10 +340,10 @@ static void an_agent_that_does_not_read_is_one(void **state)
     t.refuses = ERR_LIMIT;
     plan_command();
     plan_status(STAGE_THIRD);
-    start();
-    assert_int_equal(t.done, 1);
-    assert_int_equal(t.err.code, ERR_LIMIT);
-    assert_int_equal(stub_waiting(t.x.client), 0);
+    executor_case_start(&c);
+    assert_int_equal(c.done, 1);
+    assert_int_equal(c.err.code, ERR_LIMIT);
+    assert_int_equal(stub_waiting(c.x.client), 0);
 }
 
 int main(void)

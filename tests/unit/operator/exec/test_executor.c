@@ -4,6 +4,7 @@
 
 #include "common/base/str.h"
 #include "operator/reconcile/reason.h"
+#include "tests/unit/operator/exec/executor_case.h"
 #include "tests/unit/support/kube_fixture.h"
 #include "tests/unit/support/object_json.h"
 #include "tests/unit/support/store_json.h"
@@ -39,20 +40,13 @@ struct scripted {
     struct fakeapi_rule answer;
 };
 
+static struct executor_case c;
+
 static struct {
     struct kube_fixture *f;
-    struct executor x;
-    struct store *stores[KIND_COUNT];
-    struct metrics *metrics;
-    const struct object *group;
-    struct observations observations;
-    struct arena arena;
-    struct plan plan;
     struct scripted script[8];
     size_t n_script;
     char body[1024]; // of the present answer
-    int done;
-    struct err err;
 } t;
 
 // A pod of the group as the API server has it. `owner` NULL: it has no owner.
@@ -115,21 +109,7 @@ static int setup(void **state)
     memset(&t, 0, sizeof t);
     t.f = fixture_new(false);
     fakeapi_handler(t.f->api, on_request, NULL);
-    t.metrics = metrics_new();
-    t.group = object_of_json(KIND_WORKERGROUP, group_json);
-    stores_new(t.stores);
-    t.x = (struct executor){
-        .client = fixture_client(t.f),
-        .stores = t.stores,
-        .cluster = cluster_new(),
-        .recorder = recorder_new(t.f->loop, t.f->client, "cadre.dev/operator", "test", t.metrics),
-        .clock = loop_clock(t.f->loop),
-    };
-    const struct object *node = object_of_json(KIND_NODE, node_json);
-    cluster_set_node(t.x.cluster, (const struct node *)node);
-    object_unref(node);
-    observations_init(&t.observations, 1);
-    plan_init(&t.plan, &t.arena);
+    executor_case_init(&c, t.f->loop, fixture_client(t.f), group_json, node_json);
     return 0;
 }
 
@@ -138,27 +118,14 @@ static int teardown(void **state)
     (void)state;
     kube_client_free(t.f->client);
     t.f->client = NULL;
-    recorder_free(t.x.recorder);
-    stores_free(t.stores);
-    cluster_free(t.x.cluster);
-    observations_done(&t.observations);
-    object_unref(t.group);
-    metrics_free(t.metrics);
-    arena_done(&t.arena);
+    executor_case_done(&c);
     fixture_free(t.f);
     return 0;
 }
 
-static struct action *plan_pod(const char *name, int stage)
+static void plan_pod(const char *name, int stage)
 {
-    static struct resource gpu = {RESOURCE_GPU, 1000};
-    static const struct resources requests = {&gpu, 1};
-    struct action *a = plan_add(&t.plan, ACTION_CREATE_POD, stage);
-    a->name = name;
-    a->body = arena_printf(&t.arena, "{\"n\":\"%s\"}", name);
-    a->node = "n1";
-    a->requests = &requests;
-    return a;
+    executor_case_plan_pod(&c, name, arena_printf(&c.arena, "{\"n\":\"%s\"}", name), RESOURCE_GPU, stage);
 }
 
 static void plan_three_pods(int stage)
@@ -170,54 +137,39 @@ static void plan_three_pods(int stage)
 
 static void plan_service(int stage)
 {
-    struct action *a = plan_add(&t.plan, ACTION_CREATE_SERVICE, stage);
+    struct action *a = plan_add(&c.plan, ACTION_CREATE_SERVICE, stage);
     a->name = "g";
     a->body = "{}";
 }
 
 static void plan_status(int stage)
 {
-    plan_add(&t.plan, ACTION_STATUS, stage)->body = "{\"status\":{\"attempt\":1}}";
+    plan_add(&c.plan, ACTION_STATUS, stage)->body = "{\"status\":{\"attempt\":1}}";
 }
 
 static void plan_delete(int stage)
 {
-    struct action *a = plan_add(&t.plan, ACTION_DELETE_POD, stage);
+    struct action *a = plan_add(&c.plan, ACTION_DELETE_POD, stage);
     a->name = "g-0-1";
     a->uid = "u-old";
     a->grace_s = -1;
 }
 
-static void plan_dry_run(int stage)
+static void plan_dry_run(void)
 {
-    struct action *a = plan_add(&t.plan, ACTION_DRY_RUN, stage);
-    a->body = "{\"n\":\"dry\"}";
-    a->hash = 42;
-}
-
-static void on_done(void *ctx, const struct err *err)
-{
-    (void)ctx;
-    t.done++;
-    t.err = *err;
-}
-
-static void start(void)
-{
-    execution_start(&t.x, t.group, workergroup_of(t.group)->status.incarnation, &t.arena, &t.plan, &t.observations,
-                    on_done, NULL);
+    executor_case_plan_dry_run(&c.plan, "{\"n\":\"dry\"}", 42);
 }
 
 static void carry_on(void)
 {
-    for (int i = 0; i < 600 && !t.done; i++)
+    for (int i = 0; i < 600 && !c.done; i++)
         loop_run_once(t.f->loop, 100);
-    assert_int_equal(t.done, 1);
+    assert_int_equal(c.done, 1);
 }
 
 static void carry_out(void)
 {
-    start();
+    executor_case_start(&c);
     carry_on();
 }
 
@@ -232,12 +184,12 @@ static int asked(const char *method, const char *target)
 
 static bool has_pod(const char *name)
 {
-    return store_get(t.stores[KIND_POD], "ml", name) != NULL;
+    return store_get(c.stores[KIND_POD], "ml", name) != NULL;
 }
 
 static int gpus_used(void)
 {
-    return (int)(cluster_used(t.x.cluster, "n1", RESOURCE_GPU) / 1000);
+    return (int)(cluster_used(c.x.cluster, "n1", RESOURCE_GPU) / 1000);
 }
 
 #define QUOTA                                                                                                       \
@@ -253,14 +205,14 @@ static void a_gang_is_created(void **state)
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
     carry_out();
-    assert_int_equal(t.err.code, 0);
+    assert_int_equal(c.err.code, 0);
     assert_int_equal(fakeapi_count(t.f->api), 5);
     assert_non_null(strstr(fakeapi_at(t.f->api, 0)->target, SERVICES));
     assert_non_null(strstr(fakeapi_at(t.f->api, 4)->target, STATUS));
     // The store has it before any watch delivers it.
     assert_true(has_pod("g-0-2") && has_pod("g-1-2") && has_pod("g-2-2"));
     assert_int_equal(gpus_used(), 3);
-    assert_null(t.observations.memory.refusal_reason);
+    assert_null(c.observations.memory.refusal_reason);
 }
 
 // Otherwise another gang would get the same room if its decision came while the Service of the first gang was being
@@ -271,7 +223,7 @@ static void a_gang_takes_its_room_at_once_and_gives_it_back_if_it_does_not_come_
     script("POST", SERVICES, NULL, 0, (struct fakeapi_rule){.status = 403, .body = "{\"message\":\"no\"}"});
     plan_service(STAGE_FIRST);
     plan_three_pods(STAGE_SECOND);
-    start();
+    executor_case_start(&c);
     assert_int_equal(gpus_used(), 3);
     carry_on();
     assert_int_equal(asked("POST", PODS), 0);
@@ -282,7 +234,7 @@ static void an_empty_plan_ends_at_once(void **state)
 {
     (void)state;
     carry_out();
-    assert_int_equal(t.err.code, 0);
+    assert_int_equal(c.err.code, 0);
     assert_int_equal(fakeapi_count(t.f->api), 0);
 }
 
@@ -293,10 +245,10 @@ static void quota_in_the_middle_of_a_gang(void **state)
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
     carry_out();
-    assert_int_equal(t.err.code, 0); // it is no error: the next decision gives the gang back
-    assert_string_equal(t.observations.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
-    assert_non_null(strstr(t.observations.memory.refusal_message, "exceeded quota: small"));
-    assert_int_equal(t.observations.memory.refusal_incarnation, 2);
+    assert_int_equal(c.err.code, 0); // it is no error: the next decision gives the gang back
+    assert_string_equal(c.observations.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
+    assert_non_null(strstr(c.observations.memory.refusal_message, "exceeded quota: small"));
+    assert_int_equal(c.observations.memory.refusal_incarnation, 2);
     assert_true(has_pod("g-0-2") && !has_pod("g-1-2") && has_pod("g-2-2"));
     assert_int_equal(gpus_used(), 2);
     assert_int_equal(asked("PATCH", STATUS), 0);
@@ -308,8 +260,8 @@ static void a_pod_that_is_forbidden_for_another_reason(void **state)
     script("POST", PODS, "g-1-2", 0, (struct fakeapi_rule){.status = 403, .body = "{\"message\":\"no\"}"});
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, 0);
-    assert_string_equal(t.observations.memory.refusal_reason, REASON_FORBIDDEN);
+    assert_int_equal(c.err.code, 0);
+    assert_string_equal(c.observations.memory.refusal_reason, REASON_FORBIDDEN);
 }
 
 static void a_pod_of_ours_from_before_a_crash(void **state)
@@ -321,8 +273,8 @@ static void a_pod_of_ours_from_before_a_crash(void **state)
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
     carry_out();
-    assert_int_equal(t.err.code, 0);
-    assert_null(t.observations.memory.refusal_reason);
+    assert_int_equal(c.err.code, 0);
+    assert_null(c.observations.memory.refusal_reason);
     assert_true(has_pod("g-1-2"));
     assert_int_equal(gpus_used(), 3);
     assert_int_equal(asked("PATCH", STATUS), 1);
@@ -338,9 +290,9 @@ static void a_pod_of_our_name_that_is_a_stranger_s(void **state)
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
     carry_out();
-    assert_int_equal(t.err.code, 0);
-    assert_string_equal(t.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
-    assert_non_null(strstr(t.observations.memory.refusal_message, "Pod g-1-2"));
+    assert_int_equal(c.err.code, 0);
+    assert_string_equal(c.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
+    assert_non_null(strstr(c.observations.memory.refusal_message, "Pod g-1-2"));
     assert_false(has_pod("g-1-2"));
     assert_int_equal(gpus_used(), 2);
     assert_int_equal(asked("PATCH", STATUS), 0);
@@ -356,7 +308,7 @@ static void a_pod_of_our_namesake(void **state)
            (struct fakeapi_rule){.body = pod_text("g-1-2", "u-before", namesake, sizeof namesake)});
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_string_equal(t.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
+    assert_string_equal(c.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
     assert_false(has_pod("g-1-2"));
 }
 
@@ -367,8 +319,8 @@ static void a_pod_that_was_in_the_way_and_is_gone_when_we_look(void **state)
     script("GET", PODS "/g-1-2", NULL, 0, (struct fakeapi_rule){.status = 404, .body = "{}"});
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, ERR_NOT_FOUND); // it is tried again
-    assert_null(t.observations.memory.refusal_reason);
+    assert_int_equal(c.err.code, ERR_NOT_FOUND); // it is tried again
+    assert_null(c.observations.memory.refusal_reason);
     assert_int_equal(gpus_used(), 2); // a pod that does not exist takes no room from the next try
 }
 
@@ -383,9 +335,9 @@ static void a_service_of_our_name_that_is_a_stranger_s(void **state)
     plan_service(STAGE_FIRST);
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, 0);
-    assert_string_equal(t.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
-    assert_non_null(strstr(t.observations.memory.refusal_message, "Service g"));
+    assert_int_equal(c.err.code, 0);
+    assert_string_equal(c.observations.memory.refusal_reason, REASON_NAME_CONFLICT);
+    assert_non_null(strstr(c.observations.memory.refusal_message, "Service g"));
     assert_int_equal(asked("POST", PODS), 0);
     assert_int_equal(gpus_used(), 0);
 }
@@ -397,9 +349,9 @@ static void an_api_server_that_fails(void **state)
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
     carry_out();
-    assert_int_not_equal(t.err.code, 0);
-    assert_non_null(strstr(t.err.msg, "disk full"));
-    assert_null(t.observations.memory.refusal_reason);
+    assert_int_not_equal(c.err.code, 0);
+    assert_non_null(strstr(c.err.msg, "disk full"));
+    assert_null(c.observations.memory.refusal_reason);
     assert_int_equal(gpus_used(), 2);
     assert_int_equal(asked("PATCH", STATUS), 0);
 }
@@ -411,7 +363,7 @@ static void an_api_server_that_asks_to_slow_down(void **state)
            (struct fakeapi_rule){.status = 429, .headers = "Retry-After: 1\r\n", .body = "{\"message\":\"later\"}"});
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, 0);
+    assert_int_equal(c.err.code, 0);
     assert_true(has_pod("g-1-2"));
     assert_int_equal(asked("POST", PODS), 4);
 }
@@ -425,7 +377,7 @@ static void a_connection_that_breaks(void **state)
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
     carry_out();
-    assert_int_not_equal(t.err.code, 0);
+    assert_int_not_equal(c.err.code, 0);
     assert_false(has_pod("g-1-2"));
     assert_int_equal(gpus_used(), 2);
     assert_int_equal(asked("PATCH", STATUS), 0);
@@ -437,14 +389,14 @@ static void what_the_watch_has_shown_outlives_a_broken_connection(void **state)
     char ours[1024];
     script("POST", PODS, "g-1-2", 0, (struct fakeapi_rule){.ending = FAKEAPI_SILENT});
     plan_pod("g-1-2", STAGE_SECOND);
-    start();
+    executor_case_start(&c);
     assert_true(fixture_wait_count(t.f, 1));
     const struct object *pod = object_of_json(KIND_POD, pod_text("g-1-2", "u-g", ours, sizeof ours));
-    cluster_set_pod(t.x.cluster, pod_of(pod));
+    cluster_set_pod(c.x.cluster, pod_of(pod));
     object_unref(pod);
     kube_client_free(t.f->client);
     t.f->client = NULL;
-    assert_int_equal(t.done, 1);
+    assert_int_equal(c.done, 1);
     assert_int_equal(gpus_used(), 1);
 }
 
@@ -455,7 +407,7 @@ static void a_group_that_is_deleted_meanwhile(void **state)
     plan_status(STAGE_FIRST);
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, 0);
+    assert_int_equal(c.err.code, 0);
     assert_int_equal(asked("POST", PODS), 0);
 }
 
@@ -466,7 +418,7 @@ static void a_status_that_cannot_be_written_stops_what_follows_from_it(void **st
     plan_status(STAGE_FIRST);
     plan_delete(STAGE_SECOND);
     carry_out();
-    assert_int_not_equal(t.err.code, 0);
+    assert_int_not_equal(c.err.code, 0);
     assert_int_equal(asked("DELETE", PODS), 0);
 }
 
@@ -476,11 +428,11 @@ static void a_pod_that_is_gone_is_deleted(void **state)
     static const int status[] = {404, 409};
     for (size_t i = 0; i < 2; i++) {
         script("DELETE", PODS "/g-0-1", NULL, 1, (struct fakeapi_rule){.status = status[i], .body = "{}"});
-        plan_init(&t.plan, &t.arena);
+        plan_init(&c.plan, &c.arena);
         plan_delete(STAGE_FIRST);
-        t.done = 0;
+        c.done = 0;
         carry_out();
-        assert_int_equal(t.err.code, 0);
+        assert_int_equal(c.err.code, 0);
     }
     assert_non_null(strstr(fakeapi_at(t.f->api, 0)->body, "u-old")); // only the pod with this UID
 }
@@ -488,12 +440,12 @@ static void a_pod_that_is_gone_is_deleted(void **state)
 static void a_template_that_passes(void **state)
 {
     (void)state;
-    plan_dry_run(STAGE_FIRST);
+    plan_dry_run();
     carry_out();
-    assert_int_equal(t.err.code, 0);
+    assert_int_equal(c.err.code, 0);
     assert_non_null(strstr(fakeapi_at(t.f->api, 0)->target, "dryRun=All"));
-    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_OK);
-    assert_int_equal(t.observations.memory.dry_run_hash, 42);
+    assert_int_equal(c.observations.memory.dry_run, DRY_RUN_OK);
+    assert_int_equal(c.observations.memory.dry_run_hash, 42);
     assert_false(has_pod("dry"));
 }
 
@@ -501,33 +453,33 @@ static void a_template_that_is_refused(void **state)
 {
     (void)state;
     script("POST", PODS, "dry", 0, (struct fakeapi_rule){.status = 422, .body = "{\"message\":\"image: required\"}"});
-    plan_dry_run(STAGE_FIRST);
+    plan_dry_run();
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, 0);
-    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_REFUSED);
-    assert_non_null(strstr(t.observations.memory.dry_run_message, "image: required"));
+    assert_int_equal(c.err.code, 0);
+    assert_int_equal(c.observations.memory.dry_run, DRY_RUN_REFUSED);
+    assert_non_null(strstr(c.observations.memory.dry_run_message, "image: required"));
 }
 
 static void a_template_that_no_quota_allows(void **state)
 {
     (void)state;
     script("POST", PODS, "dry", 0, QUOTA);
-    plan_dry_run(STAGE_FIRST);
+    plan_dry_run();
     carry_out();
-    assert_int_equal(t.err.code, 0);
-    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_NONE);
-    assert_string_equal(t.observations.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
+    assert_int_equal(c.err.code, 0);
+    assert_int_equal(c.observations.memory.dry_run, DRY_RUN_NONE);
+    assert_string_equal(c.observations.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
 }
 
 static void an_answer_that_is_no_pod(void **state)
 {
     (void)state;
     script("POST", PODS, "dry", 0, (struct fakeapi_rule){.body = "<html>welcome to the proxy</html>"});
-    plan_dry_run(STAGE_FIRST);
+    plan_dry_run();
     carry_out();
-    assert_int_not_equal(t.err.code, 0);
-    assert_int_equal(t.observations.memory.dry_run, DRY_RUN_NONE);
+    assert_int_not_equal(c.err.code, 0);
+    assert_int_equal(c.observations.memory.dry_run, DRY_RUN_NONE);
 }
 
 static void a_client_that_is_taken_down_ends_what_is_in_flight(void **state)
@@ -536,12 +488,12 @@ static void a_client_that_is_taken_down_ends_what_is_in_flight(void **state)
     script("POST", PODS, NULL, 0, (struct fakeapi_rule){.ending = FAKEAPI_SILENT});
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
-    start();
+    executor_case_start(&c);
     assert_true(fixture_wait_count(t.f, 3));
     kube_client_free(t.f->client);
     t.f->client = NULL;
-    assert_int_equal(t.done, 1);
-    assert_int_equal(t.err.code, ERR_CANCELED);
+    assert_int_equal(c.done, 1);
+    assert_int_equal(c.err.code, ERR_CANCELED);
     assert_int_equal(gpus_used(), 0);
 }
 
@@ -549,12 +501,12 @@ static void events_go_their_own_way(void **state)
 {
     (void)state;
     script("POST", "/events", NULL, 0, (struct fakeapi_rule){.status = 500, .body = "{}"});
-    struct action *a = plan_add(&t.plan, ACTION_EVENT, STAGE_FIRST);
+    struct action *a = plan_add(&c.plan, ACTION_EVENT, STAGE_FIRST);
     a->reason = "Scheduled";
     a->note = "a note";
     plan_status(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, 0); // a lost Event stops nothing
+    assert_int_equal(c.err.code, 0); // a lost Event stops nothing
     assert_int_equal(asked("PATCH", STATUS), 1);
 }
 

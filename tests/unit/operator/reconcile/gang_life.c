@@ -71,6 +71,17 @@ void life_pass(struct life *l, int64_t ms)
         life_turn(l);
 }
 
+void life_wild_steps(struct life *l, int steps, void (*happens)(struct life *l))
+{
+    for (int i = 0; i < steps; i++) {
+        sim_pass(&l->w, rand_range(&l->w.rand, 1, sim_chance(&l->w, 10) ? 30000 : 2000));
+        sim_land(&l->w);
+        if (sim_chance(&l->w, 50))
+            happens(l);
+        life_turn(l);
+    }
+}
+
 static bool at_rest(const struct life *l)
 {
     for (int i = 0; i < SIM_PODS; i++)

@@ -35,6 +35,8 @@ void life_tell(const struct life *l, const char *what);
 
 void life_turn(struct life *l);             // the operator sees what it can and decides until it has nothing to do
 void life_pass(struct life *l, int64_t ms); // turns all the time
+// For so many steps, a random time passes, and before half of the turns, `happens` does something to the world.
+void life_wild_steps(struct life *l, int steps, void (*happens)(struct life *l));
 // Time passes until nothing is missing or under way: no pod is about to go, the operator has no reason to look. Fails
 // if that takes more than so many steps. `phase` is for messages.
 void life_settle(struct life *l, int steps, const char *phase);

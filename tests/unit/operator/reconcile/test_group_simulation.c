@@ -135,17 +135,6 @@ static void something_happens(struct life *l)
     }
 }
 
-static void live_wildly(struct life *l)
-{
-    for (int i = 0; i < WILD_STEPS; i++) {
-        sim_pass(&l->w, rand_range(&l->w.rand, 1, sim_chance(&l->w, 10) ? 30000 : 2000));
-        sim_land(&l->w);
-        if (sim_chance(&l->w, 50))
-            something_happens(l);
-        life_turn(l);
-    }
-}
-
 static void calm_down(struct life *l)
 {
     struct sim_world *w = &l->w;
@@ -268,7 +257,7 @@ static void one_life(uint64_t seed)
 {
     struct life *l = life_wild(seed);
     l->missing = missing;
-    live_wildly(l);
+    life_wild_steps(l, WILD_STEPS, something_happens);
     calm_down(l);
     int writes = l->o.writes;
     life_settle(l, CALM_STEPS, "calm");

@@ -256,18 +256,6 @@ static void something_happens(struct life *l)
     }
 }
 
-static void live_wildly(struct life *l)
-{
-    l->w.calm = false;
-    for (int i = 0; i < WILD_STEPS; i++) {
-        sim_pass(&l->w, rand_range(&l->w.rand, 1, sim_chance(&l->w, 10) ? 30000 : 2000));
-        sim_land(&l->w);
-        if (sim_chance(&l->w, 50))
-            something_happens(l);
-        life_turn(l);
-    }
-}
-
 // From now on every node has room for everything, and the clocks differ by seconds only.
 static void calm_down(struct life *l)
 {
@@ -287,7 +275,8 @@ static void wild_life(uint64_t seed)
 {
     struct sim_bundles spec = {strategies[seed % 4], pods_per[seed / 4 % 2], 1 + (int32_t)(seed / 8 % 4), 1};
     struct life *l = life_begin(seed, &spec);
-    live_wildly(l);
+    l->w.calm = false;
+    life_wild_steps(l, WILD_STEPS, something_happens);
     calm_down(l);
     life_settle(l, CALM_STEPS, "calm");
     int requests = l->o.requests;

@@ -12,12 +12,12 @@ import subprocess
 import sys
 
 import cadre
-from python_case import EXAMPLES, ROOT, GroupCase, RunCase, environment, lines_of, main
+from python_case import EXAMPLES, GroupCase, RunCase, environment, lines_of, main
 from safetensors_case import with_packages
 
 
 class DataParallel(GroupCase):
-    module = {"python": "data_parallel", "workingDir": os.path.join(ROOT, "examples/python"), "init": {"lr": 0.1}}
+    module = {"python": "data_parallel", "workingDir": EXAMPLES, "init": {"lr": 0.1}, "preload": ["torch"]}
     ranks = 2
 
     def test_gradients_are_those_of_one_process_with_all_rows(self):
@@ -134,7 +134,7 @@ class Programs(RunCase):
         with cadre.local(cpus=4) as client:
             for shard in False, True:
                 group = client.Group("networks:Network", replicas=2, init={"model": model, "shard": shard},
-                                     name="fsdp2" if shard else "ddp")
+                                     name="fsdp2" if shard else "ddp", preload=[] if shard else ["torch"])
                 losses = group.train_step(x.chunk(2))
                 torch.testing.assert_close(sum(losses) / 2, loss, rtol=1e-3, atol=0)
                 for _, grad in group.sample_grads():

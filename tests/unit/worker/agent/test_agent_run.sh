@@ -7,25 +7,12 @@ set -euo pipefail
 agent=$(realpath "$1")
 rendezvous=$(realpath "$2")
 dir=$(mktemp -d)
-passed=0
-failed=0
+# shellcheck source=tests/lib/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../../lib/tap.sh"
+tap_diag=$dir/check
 unset CADRE_OPERATOR CADRE_CA RANK LOCAL_RANK WORLD_SIZE MASTER_ADDR MASTER_PORT CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES
 export MARK=$((100000 + $$)) # so that only ours are looked for
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$dir"' EXIT
-
-# check NAME COMMAND...
-check() {
-    local name=$1 number=$((passed + failed + 1))
-    shift
-    if "$@" >"$dir/check" 2>&1; then
-        passed=$((passed + 1))
-        echo "ok $number - $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $number - $name"
-        tail -n 40 "$dir/check" | cut -c1-200 | sed 's/^/# /'
-    fi
-}
 
 # runs CODE ARG...: runs the agent, which must end with that exit code. Its output is in $dir/out.
 runs() {
@@ -230,5 +217,4 @@ check "it installs itself" installs_itself
 check "it brings what workers in Python need" brings_what_python_needs
 check "it watches GPUs by a program of its own" watches_gpus "$agent"
 check "wrong command lines are refused" wrong_command_lines
-echo "1..$((passed + failed))"
-[ "$failed" = 0 ]
+tap_end

@@ -88,7 +88,7 @@ except ValueError as e:
 remove_placement_group(pg)
 try:
     while True:  # its actors end a moment later
-        ray.get(a[0].gpus.remote(), timeout=60)
+        ray.get(a[0].gpus.remote())
 except ray.exceptions.RayActorError:
     print("removed")
 
@@ -118,7 +118,7 @@ node = ray.nodes()[0]["NodeID"]
 print(ray.get(where.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=node, soft=False)).remote()) == node)
 
 shared = ray.util.placement_group([{"CPU": 2}], strategy="PACK")  # a function and a module
-print(shared.wait(30))
+print(shared.wait(600))
 
 
 @ray.remote(num_cpus=1)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a program with Ray itself, as `python -m cadre.ray` runs it with Cadre:
+
+    python ray_itself.py [--no-dashboard] FILE | -m MODULE [ARG...]
+
+  --no-dashboard   Ray starts without its dashboard, which takes seconds of CPU time. The API of states needs the dashboard.
+
+Ray has a cluster of its own, talks to nobody else, and its limits are longer: they are too short on a busy machine. One stays:
+the raylet aborts if its agents take longer than 25 s to start, and then ray.init() says that the node "timed out during startup".
+"""
+
+import functools
+import os
+import runpy
+import sys
+
+WAIT_S, START_S = 1200, 180  # START_S: for a raylet that starts, or has aborted
+LIMITS_S = ("RAY_gcs_rpc_server_connect_timeout_s", "RAY_gcs_rpc_server_reconnect_timeout_s", "RAY_gcs_server_port_wait_time_s",
+            "RAY_py_gcs_connect_timeout_s", "RAY_worker_register_timeout_seconds", "RAY_DASHBOARD_STARTUP_TIMEOUT_S")
+LIMITS_MS = ("RAY_agent_register_timeout_ms", "RAY_health_check_timeout_ms", "RAY_raylet_client_connect_timeout_milliseconds")
+
+
+def surround():
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        del os.environ[name]  # Ray asks it for loopback, too
+    os.environ.update({name: str(WAIT_S) for name in LIMITS_S}, **{name: str(WAIT_S * 1000) for name in LIMITS_MS})
+    # No worker starts before it is needed, because each takes a second of CPU time. local: not the Ray of another program.
+    os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_prestart_worker_first_driver="0",
+                      RAY_ADDRESS="local", RAY_gcs_server_request_timeout_seconds=str(START_S))
+
+
+def without_dashboard():
+    import ray
+
+    ray.init = functools.wraps(ray.init)(functools.partial(ray.init, include_dashboard=False))
+
+
+def main():
+    surround()
+    words = sys.argv[1:]
+    if words[:1] == ["--no-dashboard"]:
+        without_dashboard()
+        del words[0]
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+        runpy.run_path(words[0], run_name="__main__")
+
+
+main()
