@@ -338,7 +338,7 @@ static void on_answer(void *ctx, int events)
 static bool send_passed(const struct template *t, struct fork_request *const *requests, size_t n)
 {
     char words[ASKED_MAX];
-    int passed[ASKED_MAX * PASSED];
+    int passed[ASKED_MAX * PASSED] = {0}; // n is at least 1, which the compiler does not see
     memset(words, 'F', n);
     for (size_t i = 0; i < n; i++)
         memcpy(passed + i * PASSED, requests[i]->passed, sizeof requests[i]->passed);
