@@ -9,6 +9,7 @@ describes both.
 import array
 import atexit
 import ctypes
+import faulthandler
 import gc
 import importlib
 import importlib.machinery
@@ -30,6 +31,7 @@ _libc = ctypes.CDLL(None)
 _imported = set()  # the names of the modules that a rank has from its template
 _TASKS = "/proc/self/task"
 _PR_SET_PDEATHSIG = 1
+_EXIT_MAX_S = 60
 _NOT_RUNNABLE, _DIRECTORY = 126, 0  # the exit code, and the step that failed, as in the agent
 _WORDS_MAX = 900
 _HUGE, _MADV_COLLAPSE = 2 << 20, 25
@@ -141,7 +143,8 @@ def leave(code):
     gc.collect()
     sys.stdout.flush()
     sys.stderr.flush()
-    _libc.exit(code)
+    faulthandler.dump_traceback_later(_EXIT_MAX_S, exit=True)  # a handler may wait for a thread that needs the GIL
+    ctypes.PyDLL(None).exit(code)  # with the GIL: torch has handlers that free Python objects
 
 
 def _import(names):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import cadre
-from python_case import EXAMPLES, GroupCase, RunCase, environment, lines_of, main
+from python_case import EXAMPLES, GroupCase, Local, RunCase, environment, lines_of, main
 from safetensors_case import with_packages
 
 
@@ -96,6 +96,18 @@ class Forked(GroupCase):
         self.assertEqual((right, threads), ((True, True), (2, 2)))
         self.assertNotIn("without its template", self.local.read_log())
 
+    def test_ranks_that_are_forked_and_used_fsdp2_end_in_order(self):
+        import torch
+
+        local = Local({"python": "networks", "class": "Network", "workingDir": EXAMPLES, "preload": ["torch"],
+                       "init": {"model": "MLP", "shard": True}}, ranks=2)
+        self.addCleanup(local.stop)
+        with local.connect(trust=True) as client:
+            client.group("g").call("train_step", torch.randn(4, 512).chunk(2), timeout=120)
+        local.process.terminate()
+        local.process.wait()
+        self.assertNotRegex(local.read_log(), "Fatal Python error|ended by signal 6|without its template")
+
 
 class Programs(RunCase):
     def printed(self, example):
@@ -134,7 +146,7 @@ class Programs(RunCase):
         with cadre.local(cpus=4) as client:
             for shard in False, True:
                 group = client.Group("networks:Network", replicas=2, init={"model": model, "shard": shard},
-                                     name="fsdp2" if shard else "ddp", preload=[] if shard else ["torch"])
+                                     name="fsdp2" if shard else "ddp", preload=["torch"])
                 losses = group.train_step(x.chunk(2))
                 torch.testing.assert_close(sum(losses) / 2, loss, rtol=1e-3, atol=0)
                 for _, grad in group.sample_grads():
