@@ -282,6 +282,8 @@ void nccl_join_end(struct nccl_join *j, struct participant *p, bool uses)
     if (p->not_joined) {
         j->refusal = xstrdup(p->not_joined);
         nccl_refusal_add(&j->config.link->refusal, j->processes, clock_mono_ms(&clock_system));
+    } else if (j->n_asked) {
+        nccl_refusal_end(&j->config.link->refusal, j->processes);
     }
     if (uses || !j->asked)
         return;

@@ -15,3 +15,9 @@ void nccl_refusal_add(struct nccl_refusal *r, uint64_t members, int64_t now_ms)
     r->members = members;
     r->until_ms = now_ms + r->wait_ms;
 }
+
+void nccl_refusal_end(struct nccl_refusal *r, uint64_t members)
+{
+    if (r->members == members)
+        *r = (struct nccl_refusal){.wait_ms = 0};
+}

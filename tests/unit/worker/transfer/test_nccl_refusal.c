@@ -45,12 +45,26 @@ static void the_time_until_they_are_asked_again_doubles_up_to_a_day(void **state
     assert_false(nccl_refusal_holds(&r, OTHERS, now + NCCL_REFUSAL_MS));
 }
 
+static void the_time_is_short_again_after_they_have_joined(void **state)
+{
+    struct nccl_refusal r = {.members = 0};
+    (void)state;
+    nccl_refusal_add(&r, SOME, NOW);
+    nccl_refusal_end(&r, OTHERS);
+    assert_true(nccl_refusal_holds(&r, SOME, NOW));
+    nccl_refusal_end(&r, SOME);
+    assert_false(nccl_refusal_holds(&r, SOME, NOW));
+    nccl_refusal_add(&r, SOME, NOW);
+    assert_false(nccl_refusal_holds(&r, SOME, NOW + NCCL_REFUSAL_MS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_is_refused_before_a_failure),
         cmocka_unit_test(only_the_same_processes_are_refused),
         cmocka_unit_test(the_time_until_they_are_asked_again_doubles_up_to_a_day),
+        cmocka_unit_test(the_time_is_short_again_after_they_have_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
