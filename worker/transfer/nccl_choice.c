@@ -110,5 +110,6 @@ void nccl_choose(const struct nccl_question *q, int *ranks, struct nccl_choice *
         return;
     }
     ret->number = find_kept(q, ret);
+    ret->size = ret->number ? (int)q->facts[ret->from].n : ret->n;
     give_ranks(q, ret);
 }

@@ -17,6 +17,7 @@ struct nccl_fact {    // of a member
     unsigned char gpu[DEVICE_UUID_SIZE];
     uint64_t number;  // of the communicator that it has kept; 0 = none
     uint32_t rank, n; // its rank in it, and the number of its members
+    uint64_t process; // a random number: a rank that has started again has another one
 };
 
 struct nccl_question {
@@ -26,7 +27,8 @@ struct nccl_question {
 };
 
 struct nccl_choice {
-    int n;           // members of the communicator; 0 = no member uses NCCL
+    int n;           // members that use NCCL; 0 = no member does
+    int size;        // of the communicator: one that they have kept may have other members, too
     uint64_t number; // of the communicator that all of them have kept; 0 = they need a new one
     int *ranks;      // the rank of each member of the transfer; -1 = it stays outside
     int differs;     // a member with another version of NCCL than the member `from`; -1 = none

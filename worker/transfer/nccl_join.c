@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FORMAT = 2, FACT_SIZE = 8 + DEVICE_UUID_SIZE + 16, JOIN_ID = 36, JOIN_HEAD = JOIN_ID + NCCL_ID_SIZE };
+enum { FORMAT = 2, FACT_SIZE = 8 + DEVICE_UUID_SIZE + 24 };
 enum { RUNS = 4096, TICK_MS = 1, ALIGNED = 512, LEAVE_MS = 1000, LEAVE_LOOK_US = 200 };
 
 void nccl_join_init(struct nccl_join *j, const struct nccl_join_config *config)
@@ -41,7 +41,7 @@ void nccl_join_done(struct nccl_join *j, bool keeps)
     if (j->joins || (j->flow && !(keeps && settles(j->flow))))
         drop(j);
     nccl_flow_free(TAKE_PTR(j->flow));
-    free(TAKE_PTR(j->ranks));
+    free(TAKE_PTR(j->join.ranks));
     free(TAKE_PTR(j->refusal));
     j->joins = false;
 }
@@ -57,6 +57,7 @@ static void write_fact(const struct nccl_fact *f, char out[FACT_SIZE])
     le_put_u64(out, f->number);
     le_put_u32(out + 8, f->rank);
     le_put_u32(out + 12, f->n);
+    le_put_u64(out + 16, f->process);
 }
 
 static void read_fact(const struct participant_said *said, struct nccl_fact *ret)
@@ -70,6 +71,7 @@ static void read_fact(const struct participant_said *said, struct nccl_fact *ret
     ret->number = le_get_u64(in);
     ret->rank = le_get_u32(in + 8);
     ret->n = le_get_u32(in + 12);
+    ret->process = le_get_u64(in + 16);
 }
 
 void nccl_join_say_gpu(struct nccl_join *j, struct participant *p, const struct blocks *own)
@@ -92,11 +94,6 @@ void nccl_join_say_gpu(struct nccl_join *j, struct participant *p, const struct 
 
 // The center asks
 
-static size_t join_len(const struct participant *p)
-{
-    return JOIN_HEAD + 4 * (size_t)p->dialog.n;
-}
-
 // The rank with the most pairs must be able to move that many bytes for each of them.
 static uint64_t round_of_pair(const struct nccl_join *j, const struct nccl_question *q, const struct nccl_choice *c)
 {
@@ -107,46 +104,39 @@ static uint64_t round_of_pair(const struct nccl_join *j, const struct nccl_quest
     return round > ALIGNED ? round / ALIGNED * ALIGNED : round;
 }
 
-static char *write_join(const struct nccl_join *j, const struct participant *p, const struct nccl_question *q,
+static void ask_members(struct nccl_join *j, struct participant *p, const struct nccl_question *q,
                         const struct nccl_choice *c, const struct nccl_id *id)
 {
-    char *join = xcalloc(1, join_len(p));
-    le_put_u64(join, c->number ? c->number : j->config.number);
-    le_put_u32(join + 8, (uint32_t)c->n);
-    le_put_u64(join + 16, round_of_pair(j, q, c));
-    le_put_u64(join + 24, j->config.packed);
-    le_put_u32(join + 32, RUNS);
-    memcpy(join + JOIN_ID, id->bytes, NCCL_ID_SIZE);
-    for (int i = 0; i < p->dialog.n; i++)
-        le_put_u32(join + JOIN_HEAD + 4 * i, (uint32_t)c->ranks[i]);
-    return join;
-}
-
-static void ask_members(struct nccl_join *j, struct participant *p, const struct nccl_question *q,
-                        const struct nccl_choice *c, char *join)
-{
+    size_t len = join_message_len(p->dialog.n);
+    struct join_message m = {.number = c->number ? c->number : j->config.number,
+                             .n = c->size,
+                             .sizes = {round_of_pair(j, q, c), j->config.packed, RUNS},
+                             .id = *id,
+                             .ranks = c->ranks};
     for (int i = 0; i < p->dialog.n; i++) {
         if (c->ranks[i] < 0)
             continue;
+        char *text = xmalloc(len);
+        m.pairs = (uint32_t)nccl_choice_pairs(q, c, i);
+        join_message_write(&m, p->dialog.n, text);
         j->n_asked++;
-        le_put_u32(join + 12, (uint32_t)nccl_choice_pairs(q, c, i));
         p->said[i].by_nccl = true;
-        if (i)
-            dialog_say(&p->dialog, i, DIALOG_JOIN, join, join_len(p));
-        else {
-            p->join_len = join_len(p);
-            p->join = memcpy(xmalloc(p->join_len), join, p->join_len);
+        if (i) {
+            dialog_say(&p->dialog, i, DIALOG_JOIN, text, len);
+            free(text);
+        } else {
+            p->join = text;
+            p->join_len = len;
         }
     }
 }
 
 // A rank that has started again is another process.
-static uint64_t hash_processes(const struct nccl_join *j, const int *ranks, int n)
+static uint64_t hash_processes(const struct nccl_fact *facts, const int *ranks, int n)
 {
     uint64_t hash = 0;
     for (int i = 0; i < n; i++) {
-        const struct window_place *at = &j->places[i];
-        const uint64_t one[] = {hash, str_hash(at->host, sizeof at->host), at->pids, at->pid};
+        const uint64_t one[] = {hash, facts[i].process};
         hash = ranks[i] < 0 ? hash : str_hash((const char *)one, sizeof one);
     }
     return hash;
@@ -174,49 +164,33 @@ bool nccl_join_ask(struct nccl_join *j, struct participant *p, const bool *conne
     nccl_choose(&q, ranks, &choice);
     if (choice.differs >= 0)
         j->refusal = name_versions(p, &q, &choice);
-    j->processes = hash_processes(j, ranks, p->dialog.n);
+    j->processes = hash_processes(facts, ranks, p->dialog.n);
     if (!choice.n || nccl_refusal_holds(&j->config.link->refusal, j->processes, clock_mono_ms(&clock_system)))
         return false;
     if (!choice.number && nccl_link_unique_id(&id, &err) < 0) {
         j->refusal = xstrdup(err.msg);
         return false;
     }
-    _cleanup_(free_p) char *join = write_join(j, p, &q, &choice, &id);
-    ask_members(j, p, &q, &choice, join);
+    ask_members(j, p, &q, &choice, &id);
     return true;
 }
 
 // Joining
 
-static int read_join(struct nccl_join *j, const struct participant *p, uint32_t *ret_n, struct err *err)
-{
-    if (p->join_len != join_len(p))
-        return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
-    *ret_n = le_get_u32(p->join + 8);
-    j->pairs = le_get_u32(p->join + 12);
-    j->sizes = (struct nccl_flow_sizes){le_get_u64(p->join + 16), le_get_u64(p->join + 24), le_get_u32(p->join + 32)};
-    j->ranks = xcalloc((size_t)p->dialog.n, sizeof *j->ranks);
-    for (int i = 0; i < p->dialog.n; i++)
-        j->ranks[i] = (int)le_get_u32(p->join + JOIN_HEAD + 4 * i);
-    if (j->ranks[p->config.index] < 0 || j->pairs > (uint32_t)p->dialog.n || !j->sizes.runs || !j->sizes.round ||
-        j->sizes.round > j->config.round)
-        return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
-    return 0;
-}
-
 static int begin(struct nccl_join *j, const struct participant *p, struct err *err)
 {
-    struct nccl_id id;
-    uint32_t n = 0;
+    int own = p->config.index;
+    struct join_message *m = &j->join;
+    struct nccl_link *l = j->config.link;
     j->asked = j->joins = true;
     j->until_ms = clock_mono_ms(&clock_system) + MIN(j->config.limit_ms, MAX(participant_left_ms(p) / 3, (int64_t)1));
-    if (read_join(j, p, &n, err) < 0)
-        return err->code;
-    uint64_t number = le_get_u64(p->join);
-    memcpy(id.bytes, p->join + JOIN_ID, NCCL_ID_SIZE);
-    if (number == j->config.link->number)
+    m->ranks = xcalloc((size_t)p->dialog.n, sizeof *m->ranks);
+    if (!join_message_read(m, p->join, p->join_len, p->dialog.n, own, j->config.round) ||
+        (m->number == l->number && (m->ranks[own] != l->rank || m->n != l->n)))
+        return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
+    if (m->number == l->number)
         return 0;
-    return nccl_link_begin(j->config.link, number, j->ranks[p->config.index], (int)n, &id, err);
+    return nccl_link_begin(l, m->number, m->ranks[own], m->n, &m->id, err);
 }
 
 // Returns 1 if the member has joined, 0 if it has not yet.
@@ -226,8 +200,8 @@ static int go_on(struct nccl_join *j, const struct participant *p, struct err *e
     if (r == 0 && clock_mono_ms(&clock_system) > j->until_ms)
         return err_set(err, ERR_TIMEOUT, "nccl: making a communicator: it waited too long");
     if (r > 0)
-        r = nccl_flow_new(j->config.link, j->config.blocks, !participant_is_receiver(p), j->pairs, &j->sizes, &j->flow,
-                          err);
+        r = nccl_flow_new(j->config.link, j->config.blocks, !participant_is_receiver(p), j->join.pairs, &j->join.sizes,
+                          &j->flow, err);
     return r < 0 ? r : j->flow != NULL;
 }
 
@@ -267,12 +241,12 @@ bool nccl_join_allows(const struct nccl_join *j, const struct participant *p, in
 
 uint32_t nccl_join_pairs(const struct nccl_join *j)
 {
-    return j->flow ? j->pairs : 0;
+    return j->flow ? j->join.pairs : 0;
 }
 
 int nccl_join_rank(const struct nccl_join *j, int member)
 {
-    return j->ranks[member];
+    return j->join.ranks[member];
 }
 
 void nccl_join_end(struct nccl_join *j, struct participant *p, bool uses)

@@ -2,10 +2,8 @@
 // Members of a transfer join a communicator of NCCL before anything moves, or all of them use connections:
 //
 //   GPU      member -> center   u32 format, then struct nccl_fact: u32 version, 16 bytes UUID of its GPU, u64 number,
-//                               u32 rank, u32 n
-//   JOIN     center -> member   u64 number of the communicator, u32 n, u32 pairs of this member, struct
-//                               nccl_flow_sizes: u64 round, u64 packed, u32 runs; the unique id, u32 rank of each
-//                               member of the transfer, all ones = it is not in it
+//                               u32 rank, u32 n, u64 process
+//   JOIN     center -> member   join_message.h
 //   JOINED   member -> center   the member has joined, or why it could not
 //
 // A member with another version of Cadre does not send GPU, or sends another format. It uses connections. If one member
@@ -13,9 +11,8 @@
 // GO (routes.h) says which pairs use NCCL.
 #pragma once
 
-#include "worker/transfer/nccl_flow.h"
+#include "worker/transfer/join_message.h"
 #include "worker/transfer/participant.h"
-#include "worker/transfer/window.h"
 
 enum { NCCL_JOIN_MS = 30 * 1000 };
 
@@ -29,14 +26,11 @@ struct nccl_join_config {
 
 struct nccl_join { // of one transfer
     struct nccl_join_config config;
-    struct nccl_flow *flow;            // NULL = this member does not use NCCL
-    char *refusal;                     // at the center: why members that could use NCCL do not; NULL = no reason
-    const struct window_place *places; // of all members; the center has them before it asks
+    struct nccl_flow *flow; // NULL = this member does not use NCCL
+    char *refusal;          // at the center: why members that could use NCCL do not; NULL = no reason
     // private
     bool able, asked, joins;
-    int *ranks; // of all members, in the communicator; -1 = that member is outside
-    struct nccl_flow_sizes sizes;
-    uint32_t pairs;
+    struct join_message join; // once the member is asked
     int64_t until_ms;
     int n_asked;        // members that the center has asked
     uint64_t processes; // a hash of these

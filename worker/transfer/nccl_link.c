@@ -2,6 +2,7 @@
 #include "worker/transfer/nccl_link.h"
 
 #include "common/base/mem.h"
+#include "common/base/rand.h"
 #include "worker/collective/nccl_closing.h"
 
 #include <stdlib.h>
@@ -23,6 +24,13 @@ static void drop_broken(struct nccl_link *l, const struct blocks *b)
         nccl_link_drop(l, b);
 }
 
+static uint64_t choose_process(void)
+{
+    struct rand r;
+    rand_seed_system(&r);
+    return rand_u64(&r) | 1;
+}
+
 bool nccl_link_fact(struct nccl_link *l, const struct blocks *b, struct nccl_fact *ret)
 {
     struct err ignored = ERR_INIT;
@@ -33,8 +41,13 @@ bool nccl_link_fact(struct nccl_link *l, const struct blocks *b, struct nccl_fac
     if (!f || f->version(&version) != NCCL_OK || version < NCCL_CONFIG_VERSION)
         return false;
     drop_broken(l, b);
-    *ret = (struct nccl_fact){
-        .version = (uint32_t)version, .number = l->number, .rank = (uint32_t)l->rank, .n = (uint32_t)l->n};
+    if (!l->process)
+        l->process = choose_process();
+    *ret = (struct nccl_fact){.version = (uint32_t)version,
+                              .number = l->number,
+                              .rank = (uint32_t)l->rank,
+                              .n = (uint32_t)l->n,
+                              .process = l->process};
     memcpy(ret->gpu, device_uuid(b->gpu->device), sizeof ret->gpu);
     return true;
 }
@@ -102,5 +115,5 @@ void nccl_link_drop(struct nccl_link *l, const struct blocks *b)
         let_copies_wait(l, b);
         nccl_closing_end(closing, free_used, used);
     }
-    *l = (struct nccl_link){.refusal = l->refusal};
+    *l = (struct nccl_link){.refusal = l->refusal, .process = l->process};
 }

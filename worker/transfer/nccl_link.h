@@ -13,6 +13,7 @@ struct nccl_link {   // zeroed = none
     int rank, n;
     struct nccl_refusal refusal; // of the center
     // private
+    uint64_t process; // random; 0 = not chosen yet
     struct device *device;
     void *stream;
     struct nccl_comm comm;

@@ -407,7 +407,6 @@ static int meet_witness(struct resharding *r, struct err *err)
 
 static int connect_all(struct resharding *r, struct err *err)
 {
-    r->nccl.places = r->places;
     int code = routes_agree(&r->participant, r->mover, &r->nccl, choose_witness(r), err);
     if (code == 0 && is_open(r) && r->nccl.flow)
         use_nccl(r);

@@ -45,6 +45,7 @@ static void all_that_need_a_connection_are_in_it(void **state)
     make(&s);
     expect(&s, 4, (const int[]){0, 1, 2, 3});
     assert_int_equal(s.choice.number, 0);
+    assert_int_equal(s.choice.size, 4);
     assert_int_equal(nccl_choice_pairs(&s.question, &s.choice, 0), 2);
     make(&s);
     s.connects[0] = s.connects[1] = false; // receiver 0 reads
@@ -119,6 +120,7 @@ static void a_communicator_that_all_have_kept_is_used_again(void **state)
     s.connects[0] = s.connects[1] = false; // also by fewer, with the ranks that they have there
     expect(&s, 3, (const int[]){-1, 1, 2, 3});
     assert_int_equal(s.choice.number, 4711);
+    assert_int_equal(s.choice.size, 4);
 }
 
 static void a_communicator_that_somebody_lacks_or_has_left_is_made_anew(void **state)
