@@ -11,7 +11,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -98,18 +97,16 @@ static int wait_device(struct self *s, const char *what, struct polling *p, stru
 
 // Making
 
-// To free memory, the driver waits for all work on the stream. If a kernel of the program never ends, it would wait for
-// ever, so the scratch stays.
-static void free_own(struct self *s)
+static int make_own(struct self *s, struct nccl_id *ret, struct err *err)
 {
-    struct err err = ERR_INIT;
-    if (s->scratch && device_stream_wait(s->device, s->stream, CLOSE_MS, NULL, &err) == ERR_TIMEOUT)
-        fprintf(stderr, "nccl: freeing a communicator: its stream: %s; %d bytes on the GPU stay\n", err.msg,
-                BARRIER_BYTES);
-    else
-        device_free(s->device, s->scratch);
-    if (!s->borrowed)
+    const struct nccl_library *f = s->comm.f;
+    int e = s->index == 0 ? f->unique_id(ret) : NCCL_OK;
+    if (e != NCCL_OK || (e = f->version(&s->version)) != NCCL_OK)
+        return nccl_comm_fail(&s->comm, e, "its unique id", err);
+    int r = s->borrowed ? 0 : device_stream_new(s->device, &s->stream, err);
+    if (r == 0 && (r = device_alloc(s->device, BARRIER_BYTES, &s->scratch, err)) < 0 && !s->borrowed)
         device_stream_free(s->device, s->stream);
+    return r;
 }
 
 static void *open_self(const struct backend_config *config, char **ret_blob, size_t *ret_len, struct err *err)
@@ -133,14 +130,7 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
     if (r == 0)
         r = device_open(&s->device, err);
     if (r == 0 && (r = device_enter(s->device, err)) == 0) {
-        r = s->borrowed ? 0 : device_stream_new(s->device, &s->stream, err);
-        if (r == 0)
-            r = device_alloc(s->device, BARRIER_BYTES, &s->scratch, err);
-        int e = r == 0 && s->index == 0 ? s->comm.f->unique_id(&mine->id) : NCCL_OK;
-        if (r == 0 && (e != NCCL_OK || (e = s->comm.f->version(&s->version)) != NCCL_OK))
-            r = nccl_comm_fail(&s->comm, e, "its unique id", err);
-        if (r < 0)
-            free_own(s);
+        r = make_own(s, &mine->id, err);
         device_leave(s->device);
     }
     if (r < 0) {
@@ -245,12 +235,15 @@ static bool is_over(struct self *s)
     return over;
 }
 
+// The driver waits for all work on the GPU. The program may have freed a borrowed stream before NCCL was done.
 static void free_self(void *self)
 {
     struct self *s = self;
     struct err ignored = ERR_INIT;
     if (device_enter(s->device, &ignored) == 0) {
-        free_own(s);
+        device_free(s->device, s->scratch);
+        if (!s->borrowed)
+            device_stream_free(s->device, s->stream);
         device_leave(s->device);
     }
     device_close(s->device);

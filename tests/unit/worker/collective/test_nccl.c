@@ -162,51 +162,6 @@ static void a_member_that_dies_while_a_collective_hangs_frees_the_others(void **
     assert_int_equal(aborts(), MEMBERS - 1); // one that has not begun yet frees its own in the same way
 }
 
-// Says how it went, frees its communicator, and ends when that has freed its memory of the GPU.
-static int reduce_and_free(const struct team_member *m, void *ctx)
-{
-    char go[16];
-    _cleanup_(free_p) char *scratch = xasprintf("%s/memory.%d.1", folder, (int)getpid());
-    (void)ctx;
-    assert_int_equal(reduce(m, NULL), 0);
-    team_say(m, "freed");
-    hear_folder("end", go, sizeof go);
-    while (access(scratch, F_OK) == 0)
-        usleep(1000);
-    return 0;
-}
-
-// Also if nobody is lost: then ncclCommDestroy() waits.
-static void a_gpu_that_hangs_when_a_communicator_ends_holds_nobody_up(void **state)
-{
-    char line[1024];
-    (void)state;
-    for (int lost = 0; lost < 2; lost++) {
-        struct team t;
-        folder_clear(folder);
-        control("");
-        team_start(&t, MEMBERS, TEAM_LIMIT_MS, reduce_and_free, NULL);
-        expect(&t, "made");
-        control(lost ? "hang\nend-waits\n" : "end-waits\n");
-        folder_write(folder, "go", "1");
-        if (lost) {
-            kill(t.pids[1], SIGKILL);
-            assert_int_equal(team_wait(&t, 1), -SIGKILL);
-        }
-        for (int i = 0; i < MEMBERS; i += 1 + lost) {
-            team_hear(&t, i, line, sizeof line);
-            if (!strstr(line, lost ? "rank 11 was lost" : "reduced"))
-                fail_msg("member %d says: %s", i, line);
-            team_hear(&t, i, line, sizeof line);
-            assert_string_equal(line, "freed");
-        }
-        control("");
-        folder_write(folder, "end", "1");
-        for (int i = 0; i < MEMBERS; i += 1 + lost)
-            assert_int_equal(team_wait(&t, i), 0);
-    }
-}
-
 // All say what comes of 1 + 1 + 1, and of their mean.
 static int reduce_f8(const struct team_member *m, void *ctx)
 {
@@ -288,6 +243,65 @@ static void close_all(struct streamed *s)
 static void say_result(const struct team_member *m, const struct streamed *s, cadre_result r)
 {
     team_say(m, r == CADRE_OK ? "fine" : cadre_comm_error(s->comm));
+}
+
+// The stream is freed after the communicator.
+static int reduce_on_a_short_stream(const struct team_member *m)
+{
+    struct streamed s = {.x = {1, 2, 3, 4}};
+    char go[16];
+    join_with_stream(m, &s);
+    hear_folder("go", go, sizeof go);
+    cadre_result r = cadre_all_reduce(s.comm, "F32", s.x, s.x, 4, CADRE_SUM);
+    say_result(m, &s, r == CADRE_OK ? cadre_comm_wait(s.comm) : r);
+    close_all(&s);
+    return 0;
+}
+
+// Says how it went, frees its communicator, and ends when that has freed its memory of the GPU. ctx: on a stream.
+static int reduce_and_free(const struct team_member *m, void *ctx)
+{
+    char go[16];
+    const bool *on_stream = ctx;
+    _cleanup_(free_p) char *scratch = xasprintf("%s/memory.%d.1", folder, (int)getpid());
+    assert_int_equal(*on_stream ? reduce_on_a_short_stream(m) : reduce(m, NULL), 0);
+    team_say(m, "freed");
+    hear_folder("end", go, sizeof go);
+    while (access(scratch, F_OK) == 0)
+        usleep(1000);
+    return 0;
+}
+
+// Also if nobody is lost: then ncclCommDestroy() waits.
+static void a_gpu_that_hangs_when_a_communicator_ends_holds_nobody_up(void **state)
+{
+    char line[1024];
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct team t;
+        bool on_stream = !lost;
+        folder_clear(folder);
+        control("");
+        team_start(&t, MEMBERS, TEAM_LIMIT_MS, reduce_and_free, &on_stream);
+        expect(&t, "made");
+        control(lost ? "hang\nend-waits\n" : "end-waits\n");
+        folder_write(folder, "go", "1");
+        if (lost) {
+            kill(t.pids[1], SIGKILL);
+            assert_int_equal(team_wait(&t, 1), -SIGKILL);
+        }
+        for (int i = 0; i < MEMBERS; i += 1 + lost) {
+            team_hear(&t, i, line, sizeof line);
+            if (!strstr(line, lost ? "rank 11 was lost" : "fine"))
+                fail_msg("member %d says: %s", i, line);
+            team_hear(&t, i, line, sizeof line);
+            assert_string_equal(line, "freed");
+        }
+        control("");
+        folder_write(folder, "end", "1");
+        for (int i = 0; i < MEMBERS; i += 1 + lost)
+            assert_int_equal(team_wait(&t, i), 0);
+    }
 }
 
 // ctx: the one that does not call; NULL = all do.

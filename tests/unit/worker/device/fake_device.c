@@ -155,7 +155,10 @@ void fake_forget(struct memory *m)
 
 static struct stream *stream_of(void *stream)
 {
-    return stream ? stream : &streams[0];
+    struct stream *s = stream ? stream : &streams[0];
+    if (stream && !s->used)
+        abort(); // a test has found something: it is freed
+    return s;
 }
 
 // The default stream waits for all others but those that are apart, and they for it.
