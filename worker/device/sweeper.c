@@ -105,11 +105,11 @@ bool sweeper_wait(struct sweeper *s, int64_t limit_ms, bool *ret_any)
     return done;
 }
 
-int sweeper_alloc(struct sweeper *s, struct device *d, size_t size, void **ret, struct err *err)
+int sweeper_alloc(struct sweeper *s, struct device *d, size_t size, int64_t limit_ms, void **ret, struct err *err)
 {
     bool any;
     int r = device_alloc(d, size, ret, err);
-    if (r == ERR_NOMEM && sweeper_wait(s, SWEEPER_LIMIT_MS, &any) && any) {
+    if (r == ERR_NOMEM && sweeper_wait(s, limit_ms, &any) && any) {
         *err = ERR_INIT;
         r = device_alloc(d, size, ret, err);
     }

@@ -11,7 +11,7 @@ int region_new(struct rank_device *d, size_t len, struct region **ret, struct er
     g->owner = d;
     g->len = len;
     atomic_init(&g->refs, 1);
-    int r = sweeper_alloc(rank_device_sweeper(d), rank_device_of(d), len, &g->memory, err);
+    int r = sweeper_alloc(rank_device_sweeper(d), rank_device_of(d), len, SWEEPER_LIMIT_MS, &g->memory, err);
     if (r < 0)
         free(TAKE_PTR(g));
     *ret = g;

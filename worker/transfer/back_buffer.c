@@ -168,7 +168,7 @@ int back_buffer_lay(struct back_buffer *s, const struct blocks *b, struct err *e
     int r = is_same(s, b) ? 0 : lay_host(s, b, err);
     for (size_t i = 0; r == 0 && i < b->n; i++)
         if (b->list[i].on_device && b->list[i].len && !s->rooms[i].at)
-            r = sweeper_alloc(b->gpu->sweeper, b->gpu->device, b->list[i].len, (void **)&s->rooms[i].at, err);
+            r = blocks_alloc(b, b->list[i].len, (void **)&s->rooms[i].at, err);
     if (r < 0) {
         back_buffer_rest(s, b);
         drop(s);

@@ -24,6 +24,12 @@ bool blocks_any_on_device(const struct blocks *b)
     return false;
 }
 
+int blocks_alloc(const struct blocks *b, size_t size, void **ret, struct err *err)
+{
+    int64_t limit_ms = MIN(left_ms(b), (int64_t)SWEEPER_LIMIT_MS);
+    return sweeper_alloc(b->gpu->sweeper, b->gpu->device, size, limit_ms, ret, err);
+}
+
 int blocks_fetch(const struct blocks *b, const void *from, void *to, size_t len, struct err *err)
 {
     return waited(copier_download(b->gpu->copier, to, from, len, left_ms(b), NULL, err), err);

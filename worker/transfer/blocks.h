@@ -31,6 +31,8 @@ struct blocks {
 // Functions that wait for the device fail with ERR_TIMEOUT at the end of the time of the transfer.
 
 bool blocks_any_on_device(const struct blocks *b);
+// Allocates memory of the device. If there is no room, waits for memory that is being freed. ERR_NOMEM.
+int blocks_alloc(const struct blocks *b, size_t size, void **ret, struct err *err);
 // Copies bytes of a block on the device to memory of the host. They are there when it returns.
 int blocks_download(const struct blocks *b, size_t i, uint64_t at, void *to, size_t len, struct err *err);
 // The same for any memory of the device.

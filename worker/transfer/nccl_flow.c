@@ -58,7 +58,7 @@ int nccl_flow_new(const struct nccl_link *link, const struct blocks *blocks, boo
     struct device *device = blocks->gpu->device;
     *f = (struct nccl_flow){.link = link, .blocks = blocks, .out = out, .sizes = *sizes, .most = most};
     f->pairs = xcalloc(most + 1, sizeof *f->pairs);
-    int r = sweeper_alloc(blocks->gpu->sweeper, device, ROUNDS * most * sizes->round, (void **)&f->packed, err);
+    int r = blocks_alloc(blocks, ROUNDS * most * sizes->round, (void **)&f->packed, err);
     for (size_t i = 0; i < ROUNDS; i++) {
         f->rounds[i].packed = f->packed + i * most * sizes->round;
         f->rounds[i].after = xcalloc(most + 1, sizeof *f->rounds[i].after);

@@ -50,7 +50,7 @@ static void *alloc(size_t size)
 {
     struct err err = ERR_INIT;
     void *memory;
-    ok(sweeper_alloc(sweeper, device, size, &memory, &err), &err);
+    ok(sweeper_alloc(sweeper, device, size, LONG_MS, &memory, &err), &err);
     return memory;
 }
 
@@ -83,7 +83,7 @@ static void too_much_is_refused_at_once_if_nothing_is_being_freed(void **state)
     struct err err = ERR_INIT;
     void *memory;
     (void)state;
-    assert_int_equal(sweeper_alloc(sweeper, device, ROOM + 1, &memory, &err), ERR_NOMEM);
+    assert_int_equal(sweeper_alloc(sweeper, device, ROOM + 1, LONG_MS, &memory, &err), ERR_NOMEM);
     assert_true(sweeper_free(sweeper));
 }
 
@@ -110,7 +110,7 @@ static void after_the_end_memory_stays(void **state)
     void *first = alloc(ROOM);
     sweeper_close(sweeper);
     sweeper_drop(sweeper, device, first);
-    assert_int_equal(sweeper_alloc(sweeper, device, ROOM, &memory, &err), ERR_NOMEM);
+    assert_int_equal(sweeper_alloc(sweeper, device, ROOM, LONG_MS, &memory, &err), ERR_NOMEM);
     assert_true(sweeper_free(sweeper));
     device_free(device, first);
 }

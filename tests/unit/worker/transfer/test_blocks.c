@@ -163,6 +163,30 @@ static void a_kernel_of_the_program_that_never_ends_does_not_hold_up_the_end(voi
     end(&f);
 }
 
+// Rooms that are still being freed leave no room for the next ones.
+static void rooms_that_are_being_freed_are_waited_for_no_longer_than_the_transfer(void **state)
+{
+    static atomic_bool over;
+    struct fixture f;
+    struct err err = ERR_INIT;
+    void *stream;
+    (void)state;
+    begin(&f);
+    folder_write(folder, "control", "memory 150000\n");
+    ok(device_stream_new_apart(f.gpu.device, &stream, &err), &err);
+    stand_in_put(stream, kernel_is_over, &over);
+    back_buffer_rest(f.back_buffer, &f.blocks);
+    set_time(&f, SHORT_MS);
+    int64_t begun = clock_mono_ms(&clock_system);
+    assert_int_equal(back_buffer_lay(f.back_buffer, &f.blocks, &err), ERR_NOMEM);
+    assert_true(clock_mono_ms(&clock_system) - begun < SWEEPER_LIMIT_MS / 2);
+    folder_write(folder, "control", "");
+    atomic_store(&over, true);
+    is_freed(&f);
+    device_stream_free(f.gpu.device, stream);
+    end(&f);
+}
+
 // What was decided is carried out, also where the time of the transfer has ended meanwhile.
 static void new_weights_that_were_decided_for_are_taken_late(void **state)
 {
@@ -183,6 +207,7 @@ int main(void)
         cmocka_unit_test(no_copy_waits_longer_than_the_transfer),
         cmocka_unit_test(memory_that_a_gpu_may_still_write_to_is_freed_when_it_is_done),
         cmocka_unit_test(a_kernel_of_the_program_that_never_ends_does_not_hold_up_the_end),
+        cmocka_unit_test(rooms_that_are_being_freed_are_waited_for_no_longer_than_the_transfer),
         cmocka_unit_test(new_weights_that_were_decided_for_are_taken_late),
     };
     folder_new(folder);
