@@ -15,20 +15,6 @@
 #include <signal.h>
 #include <string.h>
 
-static void check_agreement(const struct troop_scene *c, const struct troop_said *said)
-{
-    const char *weights = NULL;
-    for (int i = 0; i < c->n_receivers; i++) {
-        if (said[i].died)
-            continue;
-        if (!weights)
-            weights = said[i].weights;
-        if (strcmp(said[i].weights, weights) != 0 || strcmp(weights, "MIXED") == 0)
-            fail_msg("victim %d, %s, signal %d: receiver %d has %s weights, another one %s (%s)", c->victim, c->fault,
-                     c->signal, i, said[i].weights, weights, said[i].text);
-    }
-}
-
 static void one_victim(int signal, const struct troop_scene *scene, int victim, const char *phase)
 {
     struct troop_scene c = *scene;
@@ -38,10 +24,10 @@ static void one_victim(int signal, const struct troop_scene *scene, int victim, 
     c.signal = signal;
     c.limit_ms = signal == SIGSTOP ? TROOP_SHORT_MS : TROOP_LONG_MS;
     while (!troop_run(&c, said)) { // its time was over before it got there
-        check_agreement(&c, said);
+        troop_agree(&c, said);
         c.limit_ms *= 2;
     }
-    check_agreement(&c, said);
+    troop_agree(&c, said);
     if (signal == SIGKILL)
         assert_true(said[victim].died);
     for (int k = 0; signal == SIGKILL && k < c.n_receivers; k++)
@@ -136,7 +122,7 @@ static void one_stands_still_and_is_named(const struct troop_scene *scene, int v
     do { // on a busy machine its time is over before it gets there, or the center is late, too
         while (!troop_run(&c, said))
             c.limit_ms *= 2;
-        check_agreement(&c, said);
+        troop_agree(&c, said);
         c.limit_ms *= 2;
     } while (!strstr(said[0].text, words) || !strstr(said[1].text, words));
 }

@@ -621,3 +621,47 @@ void troop_all_have(const struct troop_scene *c, const struct troop_said *said, 
         assert_string_equal(said[i].weights, i < c->n_receivers ? weights : "any");
     }
 }
+
+void troop_agree(const struct troop_scene *c, const struct troop_said *said)
+{
+    const char *weights = NULL;
+    for (int i = 0; i < c->n_receivers; i++) {
+        if (said[i].died)
+            continue;
+        weights = weights ? weights : said[i].weights;
+        if (strcmp(said[i].weights, weights) != 0 || strcmp(weights, "MIXED") == 0)
+            fail_msg("victim %d, %s, signal %d: receiver %d has %s weights, another one %s (%s)", c->victim, c->fault,
+                     c->signal, i, said[i].weights, weights, said[i].text);
+    }
+}
+
+struct troop_scene troop_on_gpus(void)
+{
+    struct troop_scene c = troop_plain;
+    c.direct = false;
+    c.by_nccl = true;
+    return c;
+}
+
+uint64_t troop_given(const struct troop_scene *c, const struct troop_said *said)
+{
+    uint64_t sum = 0, sent = 0;
+    for (int i = 0; i < c->n_receivers + c->n_senders; i++) {
+        sum += said[i].given;
+        sent += said[i].sent;
+    }
+    assert_int_equal(sent, sum);
+    return sum;
+}
+
+uint64_t troop_run_by_nccl(const struct troop_scene *c, const char *control, struct troop_counts *ret)
+{
+    struct troop_said said[TROOP_MAX];
+    troop_run_on_gpus(c, control, said, ret);
+    troop_all_have(c, said, "new", "OK");
+    for (int i = 0; i < c->n_receivers; i++) {
+        assert_int_equal(said[i].direct, 0);
+        assert_true(said[i].nccl + said[i].sent > 0);
+    }
+    return troop_given(c, said);
+}

@@ -86,3 +86,12 @@ bool troop_run_on_gpus(const struct troop_scene *c, const char *control, struct 
                        struct troop_counts *ret);
 // All receivers have these weights, and all members have ended with this error.
 void troop_all_have(const struct troop_scene *c, const struct troop_said *said, const char *weights, const char *code);
+// After a victim: no receiver has mixed weights, and all that live have the same.
+void troop_agree(const struct troop_scene *c, const struct troop_said *said);
+
+struct troop_scene troop_on_gpus(void); // all members can use NCCL, and need it
+// Returns the bytes that went through connections.
+uint64_t troop_given(const struct troop_scene *c, const struct troop_said *said);
+// Runs it on GPUs until all have the new weights, none of them directly. Returns the bytes that went through
+// connections.
+uint64_t troop_run_by_nccl(const struct troop_scene *c, const char *control, struct troop_counts *ret);
