@@ -37,7 +37,7 @@ static struct program { // one for each process
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool begun, created, ended;
-    atomic_bool over; // the host ends: nothing uses its GPU any more
+    atomic_bool over; // the host ends, or this is a child of fork(): nothing uses the GPU of the host any more
     atomic_int users; // threads of the program that use the GPU of the host, beside calls
     struct rank_watch watch;
 } program = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .watch = RANK_WATCH_INIT};
@@ -149,10 +149,12 @@ static void *run(void *ctx)
 
 // Forking
 
-// Without this, the child would answer for its parent, and keep connections open that the parent has closed.
+// Without this, the child would answer for its parent, and keep connections open that the parent has closed. The child
+// has no part in the GPU: a thread of the parent may have held the mutex of its memory.
 static void forget_in_child(void)
 {
     struct sigaction now;
+    atomic_store(&program.over, true);
     loop_close_polled();
     if (sigaction(SIGTERM, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
         signal(SIGTERM, SIG_DFL);
@@ -293,8 +295,8 @@ CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, vo
     return NULL;
 }
 
-// False: the host ends, and frees its device. Otherwise it stays until end_use(). Without a mutex, because a child of
-// fork() may let go of values, too.
+// Returns false if the host ends, and frees its device. Otherwise the device stays until end_use(). There is no mutex,
+// because a child of fork() may let go of values, too.
 static bool begin_use(void)
 {
     atomic_fetch_add(&program.users, 1);

@@ -17,9 +17,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 4, LEN = 64 };
+enum { THREADS = 4, LEN = 64, CHILD_S = 60 };
 
 static void *memory; // of the GPU
 static atomic_int n_copied;
@@ -33,6 +34,21 @@ static void *copy_again_and_again(void *ctx)
     while (!(why = cadre_host_download(NULL, to, memory, sizeof to, NULL)))
         atomic_fetch_add(&n_copied, 1);
     return (void *)(uintptr_t)(strcmp(why, "this process is not a worker, or has ended") == 0);
+}
+
+// Its exit code is 0 if it cannot.
+static void a_child_of_fork_does_not_use_the_gpu(void)
+{
+    int status;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char to[LEN];
+        alarm(CHILD_S);
+        _exit(cadre_host_download(NULL, to, memory, sizeof to, NULL) == NULL);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
 }
 
 static void the_gpu_stays_until_all_threads_have_left_it(void **state)
@@ -58,6 +74,7 @@ static void the_gpu_stays_until_all_threads_have_left_it(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, copy_again_and_again, NULL), 0);
     while (atomic_load(&n_copied) < THREADS)
         usleep(1000);
+    a_child_of_fork_does_not_use_the_gpu();
     kill(getpid(), SIGTERM);
     while (cadre_host_next(0, 1, &none) != CADRE_HOST_STOP)
         ;
