@@ -89,8 +89,8 @@ bool nccl_closing_wait(struct nccl_closing *n)
 void nccl_closing_end(struct nccl_closing *n, void (*then)(void *ctx), void *ctx)
 {
     pthread_t thread = n->thread;
-    bool waits = nccl_closing_wait(n);
     int64_t until = clock_mono_ms(&clock_system) + NCCL_CLOSING_MS;
+    bool waits = nccl_closing_wait(n);
     pthread_mutex_lock(&n->mutex);
     n->then = then;
     n->ctx = ctx;

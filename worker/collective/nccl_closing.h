@@ -17,5 +17,6 @@ struct nccl_closing *nccl_closing_new(struct nccl_comm *c, bool aborts, struct d
 // Waits until NCCL is done, at most until NCCL_CLOSING_MS after the beginning. Returns whether it is.
 bool nccl_closing_wait(struct nccl_closing *n);
 // Waits like that. When NCCL is done, the thread calls then(ctx), which frees what the communicator has used. This
-// function waits for that, too, NCCL_CLOSING_MS at most. The closing is freed afterwards.
+// function waits for that, too, but for both together NCCL_CLOSING_MS at most. The closing is freed afterwards. After
+// the limit, `then` may run at any later time, so it uses nothing of the caller.
 void nccl_closing_end(struct nccl_closing *n, void (*then)(void *ctx), void *ctx);
