@@ -29,6 +29,24 @@ static void only_pairs_that_need_a_connection_use_nccl(void **state)
         assert_true(said[i].direct > 0 && said[i].nccl > 0);
 }
 
+// The first sender is in the communicator of the first transfer, and its weights are read in the second one.
+static void a_communicator_stays_though_one_of_its_members_does_not_need_it(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_on_gpus();
+    struct troop_said said[TROOP_MAX];
+    struct troop_counts counts;
+    const char *const places[] = {"Aa", "Aa", "Aa", "Aa", "Bb"};
+    c.again = c.direct = true;
+    c.places = places;
+    troop_run_on_gpus(&c, "", said, &counts);
+    troop_all_have(&c, said, "new", "OK");
+    assert_int_equal(troop_given(&c, said), 0);
+    assert_int_equal(counts.inits, c.n_receivers + c.n_senders);
+    for (int i = 0; i < c.n_receivers; i++)
+        assert_true(said[i].direct > 0 && said[i].nccl > 0);
+}
+
 static void what_several_of_a_node_get_crosses_to_it_once(void **state)
 {
     (void)state;
@@ -100,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_pairs_that_need_a_connection_use_nccl),
+        cmocka_unit_test(a_communicator_stays_though_one_of_its_members_does_not_need_it),
         cmocka_unit_test(what_several_of_a_node_get_crosses_to_it_once),
         cmocka_unit_test(who_cannot_use_nccl_has_connections),
         cmocka_unit_test(nobody_uses_nccl_where_the_center_cannot_or_versions_differ),
