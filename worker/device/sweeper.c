@@ -92,12 +92,11 @@ static bool is_sweeping(const struct sweeper *s)
     return s->free_by_ms || (s->n_dead && !s->closing);
 }
 
-bool sweeper_wait(struct sweeper *s, int64_t limit_ms, bool *ret_any)
+bool sweeper_wait(struct sweeper *s, int64_t limit_ms)
 {
     int64_t until = clock_mono_ms(&clock_system) + limit_ms;
     bool in_time = true;
     pthread_mutex_lock(&s->mutex);
-    *ret_any = is_sweeping(s);
     while (in_time && is_sweeping(s))
         in_time = cond_wait_until(&s->changed, &s->mutex, s->free_by_ms ? MIN(until, s->free_by_ms) : until);
     bool done = !is_sweeping(s);
@@ -105,11 +104,11 @@ bool sweeper_wait(struct sweeper *s, int64_t limit_ms, bool *ret_any)
     return done;
 }
 
+// The second try is for memory that was freed since the first one, even if nothing is being freed any more.
 int sweeper_alloc(struct sweeper *s, struct device *d, size_t size, int64_t limit_ms, void **ret, struct err *err)
 {
-    bool any;
     int r = device_alloc(d, size, ret, err);
-    if (r == ERR_NOMEM && sweeper_wait(s, limit_ms, &any) && any) {
+    if (r == ERR_NOMEM && sweeper_wait(s, limit_ms)) {
         *err = ERR_INIT;
         r = device_alloc(d, size, ret, err);
     }
@@ -118,11 +117,10 @@ int sweeper_alloc(struct sweeper *s, struct device *d, size_t size, int64_t limi
 
 bool sweeper_free(struct sweeper *s)
 {
-    bool any;
     if (!s)
         return true;
     sweeper_close(s);
-    if (!sweeper_wait(s, SWEEPER_LIMIT_MS, &any))
+    if (!sweeper_wait(s, SWEEPER_LIMIT_MS))
         return false;
     pthread_join(s->thread, NULL);
     free(s->dead);

@@ -21,7 +21,7 @@ bool sweeper_free(struct sweeper *s);
 // Frees the memory soon. The device must outlive the sweeper. Accepts memory that is NULL.
 void sweeper_drop(struct sweeper *s, struct device *d, void *memory);
 // Waits until all dropped memory is freed. Returns false if it is not within this time, or if the driver has been
-// freeing for longer than SWEEPER_LIMIT_MS. *ret_any: whether there was any.
-bool sweeper_wait(struct sweeper *s, int64_t limit_ms, bool *ret_any);
+// freeing for longer than SWEEPER_LIMIT_MS.
+bool sweeper_wait(struct sweeper *s, int64_t limit_ms);
 // Call this inside the device. If there is no room, waits for memory that is being freed, as sweeper_wait() does.
 int sweeper_alloc(struct sweeper *s, struct device *d, size_t size, int64_t limit_ms, void **ret, struct err *err);

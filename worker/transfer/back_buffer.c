@@ -155,12 +155,11 @@ static int lay_host(struct back_buffer *s, const struct blocks *b, struct err *e
 // A device that hangs may still write there, and frees the memory when it is done.
 static void free_on_device(struct back_buffer *s, const struct blocks *b)
 {
-    bool any;
     for (size_t i = 0; i < s->n; i++)
         if (s->rooms[i].block.on_device)
             sweeper_drop(b->gpu->sweeper, b->gpu->device, TAKE_PTR(s->rooms[i].at));
     if (b->gpu)
-        (void)sweeper_wait(b->gpu->sweeper, FREE_MS, &any);
+        (void)sweeper_wait(b->gpu->sweeper, FREE_MS);
 }
 
 int back_buffer_lay(struct back_buffer *s, const struct blocks *b, struct err *err)
