@@ -58,7 +58,9 @@ void ws_connection_hang_up(struct ws_connection *c)
         list_append(&c->server->ending, &c->ending);
 }
 
-// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read.
+// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read. While it holds
+// such data, it must not read the end of the stream: on a Unix socket, it would then try for 5 s to send the data, in
+// turns of the loop that never wait. Without reading, it learns from its next write that the connection is gone.
 struct ws_connection *ws_connections_hang_up_next(struct ws_server *server)
 {
     struct list *l = list_pop(&server->ending);
@@ -67,7 +69,8 @@ struct ws_connection *ws_connections_hang_up_next(struct ws_server *server)
     struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, ending);
     c->hung_up = true;
     shutdown(c->fd, SHUT_RDWR);
-    lws_rx_flow_control(c->wsi, 1);
+    if (!lws_partial_buffered(c->wsi))
+        lws_rx_flow_control(c->wsi, 1);
     lws_callback_on_writable(c->wsi);
     return c;
 }
