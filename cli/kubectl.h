@@ -17,8 +17,8 @@ struct kubectl_args kubectl_args(const struct options *o, ...) __attribute__((se
 // Runs it and collects its output. ERR_NOT_FOUND if its message says (NotFound), otherwise ERR_INTERNAL. The error has
 // kubectl's message, which is for people.
 int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *err);
-// Runs it and reads the JSON that it prints, for cJSON_Delete(). NULL and an error: as of kubectl_run(), or it is not
-// JSON.
+// Runs it and reads the JSON that it prints. The caller ends the result with cJSON_Delete(). NULL and an error: one of
+// kubectl_run(), or the output is not JSON.
 cJSON *kubectl_json(const struct kubectl_args *args, struct err *err);
 // The namespace to work in, owned by the caller; NULL and an error.
 char *kubectl_namespace(const struct options *o, struct err *err);

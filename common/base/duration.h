@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Durations as text: whole numbers with the units h, m, s and ms, such as "500ms", "15s" or "1h30m". Go programs accept
-// these, too. Unlike them, it refuses fractions ("1.5h"), signs and shorter units.
+// these, too. They also accept fractions ("1.5h"), signs and shorter units, which duration_parse() refuses.
 #pragma once
 
 #include <stdbool.h>

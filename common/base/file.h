@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files: those that another program writes (kubeconfigs, tokens, certificates), those in memory that another
-// process gets, and descriptors.
+// Small files: those that another program writes (kubeconfigs, tokens, certificates), and those in memory that another
+// process gets. Descriptors are closed, and sent to another process.
 #pragma once
 
 #include "common/base/buf.h"

@@ -58,7 +58,10 @@ void ws_connection_hang_up(struct ws_connection *c)
         list_append(&c->server->ending, &c->ending);
 }
 
-// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read.
+// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read. If it holds
+// such data, it must not read the end of the stream: it would then try for 5 s to send the data. The kernel says all
+// the time that a Unix socket was hung up, and never that it is writable if it is full. So these turns of the loop
+// never wait. libwebsockets drops the data only after a timeout.
 struct ws_connection *ws_connections_hang_up_next(struct ws_server *server)
 {
     struct list *l = list_pop(&server->ending);
@@ -67,7 +70,10 @@ struct ws_connection *ws_connections_hang_up_next(struct ws_server *server)
     struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, ending);
     c->hung_up = true;
     shutdown(c->fd, SHUT_RDWR);
-    lws_rx_flow_control(c->wsi, 1);
+    bool unsent = lws_partial_buffered(c->wsi);
+    lws_rx_flow_control(c->wsi, !unsent);
+    if (unsent)
+        lws_set_timeout(c->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
     lws_callback_on_writable(c->wsi);
     return c;
 }

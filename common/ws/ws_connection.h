@@ -11,8 +11,8 @@ void ws_connections_end_stranger(struct ws_server *server); // ends the oldest o
 
 // Ends it without a close frame, before the next turn or later: libwebsockets needs 50 us to close one.
 void ws_connection_hang_up(struct ws_connection *c);
-// Hangs up the next one of these; NULL = there is none. libwebsockets closes it in a later turn, sometimes after
-// seconds.
+// Hangs up the next of these connections, and returns it; NULL = there is none. libwebsockets closes it in a later
+// turn.
 struct ws_connection *ws_connections_hang_up_next(struct ws_server *server);
 
 size_t ws_connections_sweep_parts(

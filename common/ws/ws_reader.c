@@ -159,8 +159,7 @@ static bool ask_kernel(struct ws_readers *all)
 static void read_again(struct ws_readers *all)
 {
     struct list batch = LIST_INIT(batch);
-    for (struct list *l; (l = list_pop(&all->later));)
-        list_append(&batch, l);
+    list_splice(&batch, &all->later);
     for (struct list *l; (l = list_pop(&batch));)
         note_ready(CONTAINER_OF(l, struct ws_reader, later));
 }

@@ -108,7 +108,7 @@ static const char *token_value(struct ws_request *r, enum lws_token_indexes toke
     return lws_hdr_copy(wsi, value, len + 32, token) < 0 ? NULL : value;
 }
 
-// libwebsockets keeps the headers that it knows apart from all others. These are the ones that are asked for.
+// libwebsockets keeps the headers that it knows apart from all others. These are the ones that this server asks for.
 static enum lws_token_indexes known_token(const char *name)
 {
     static const struct {

@@ -67,8 +67,7 @@ static void on_turn(void *ctx)
 {
     struct gateway *g = ctx;
     struct list now = LIST_INIT(now);
-    for (struct list *l; (l = list_pop(&g->behind));)
-        list_append(&now, l);
+    list_splice(&now, &g->behind);
     for (struct list *l; (l = list_pop(&now));)
         connection_go_on(CONTAINER_OF(l, struct connection, behind));
     posts_go_on(g);

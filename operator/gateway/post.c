@@ -149,8 +149,7 @@ static void call_in_turn(struct post *p)
 void posts_go_on(struct gateway *g)
 {
     struct list now = LIST_INIT(now);
-    for (struct list *l; (l = list_pop(&g->behind_posts));)
-        list_append(&now, l);
+    list_splice(&now, &g->behind_posts);
     for (struct list *l; (l = list_pop(&now));) {
         struct post *p = CONTAINER_OF(l, struct post, behind);
         if (p->called)

@@ -10,7 +10,7 @@
 #include "operator/proxy/session_state.h"
 #include "operator/proxy/stats.h"
 
-// The lint (tests/lint/lint.py) checks who uses what is private here.
+// The lint (tests/lint/lint.py) checks that only the named files use the private parts.
 
 // The result of one rank. Private to answer.c.
 struct slot_result {

@@ -7,5 +7,5 @@
 
 // Answers the failure of a rank or the loss of a pod.
 void failure_answer(struct group_decision *d);
-const char *failure_text(
-    struct group_decision *d); // "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error: its last line"
+// Returns "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error: its last line".
+const char *failure_text(struct group_decision *d);

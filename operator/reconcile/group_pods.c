@@ -82,7 +82,7 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
                  (began == c->failure_began_ms && infrastructure && !c->infrastructure);
     if (!first)
         return;
-    c->failure = pod_failure_text(p, lost, deleted, v->gang.now_ms, a);
+    c->failure = pod_failure_describe(p, lost, deleted, v->gang.now_ms, a);
     c->failure.rank = index * v->wg->spec.workers_per_replica;
     c->failure_began_ms = began;
     c->infrastructure = infrastructure;

@@ -61,7 +61,7 @@ int64_t pod_failure_ms(const struct pod *p, int64_t now_ms)
     return s && s->finished_ms ? MIN(s->finished_ms, now_ms) : now_ms;
 }
 
-struct group_failure pod_failure_text(const struct pod *p, bool lost, bool deleted, int64_t now_ms, struct arena *a)
+struct group_failure pod_failure_describe(const struct pod *p, bool lost, bool deleted, int64_t now_ms, struct arena *a)
 {
     const struct container_status *s = culprit(p);
     struct group_failure f = {

@@ -16,4 +16,5 @@ int64_t pod_failure_killed_ms(const struct pod *p);
 bool pod_failure_of_sidecar(const struct pod *p, int64_t killed_left_ms, int64_t *ret_ms);
 // The failure for the status, without its rank. lost: the node of the pod is lost. deleted: somebody else deleted it.
 // The strings belong to the pod or the arena.
-struct group_failure pod_failure_text(const struct pod *p, bool lost, bool deleted, int64_t now_ms, struct arena *a);
+struct group_failure pod_failure_describe(const struct pod *p, bool lost, bool deleted, int64_t now_ms,
+                                          struct arena *a);

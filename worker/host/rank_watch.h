@@ -20,7 +20,7 @@ struct rank_watch {
     atomic_bool canceled;
     struct star *agreeing; // set while the ranks meet
     struct star *star;     // NULL = the ranks have not met
-    struct arena memory;   // of the names of its ranks
+    struct arena memory;   // has the names of its ranks
 };
 
 #define RANK_WATCH_INIT                                                         \

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static struct ws_fixture f;
@@ -372,6 +373,32 @@ static void an_answer_that_is_not_taken_is_given_up(void **state)
     assert_int_equal(ws_server_counters(f.server)->silent, 1);
 }
 
+// A Unix socket that is full and was hung up is never writable, and wakes the loop all the time.
+static void an_answer_that_is_not_taken_on_a_unix_socket_is_given_up(void **state)
+{
+    (void)state;
+    enum { TURNS = 1000 };
+    static char answer[1 << 20];
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    char address[64];
+    snprintf(sa.sun_path, sizeof sa.sun_path, "/tmp/cadre-test-http-%d.sock", (int)getpid());
+    snprintf(address, sizeof address, "unix:/tmp/cadre-test-http-%d.sock", (int)getpid());
+    ws_fixture_stop(&f);
+    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 40});
+    ws_fixture_listen(&f, address, false);
+    f.hold_requests = true;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+    say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 29);
+    WS_UNTIL(&f, f.request);
+    ws_request_respond(f.request, 200, "text/plain", NULL, answer, sizeof answer);
+    WS_UNTIL(&f, ws_server_counters(f.server)->silent == 1);
+    for (int i = 0; i < TURNS && ws_server_counters(f.server)->connections; i++)
+        loop_run_once(f.loop, 100);
+    assert_int_equal(ws_server_counters(f.server)->connections, 0);
+    assert_int_equal(ws_server_counters(f.server)->silent, 1);
+}
+
 // A client that takes some of it between any two looks at it is not silent.
 static void an_answer_that_is_taken_too_slowly_is_given_up(void **state)
 {
@@ -569,6 +596,7 @@ int main(void)
         T(who_waits_for_a_word_gets_it),
         T(a_client_that_hangs_up_is_noticed),
         T(an_answer_that_is_not_taken_is_given_up),
+        T(an_answer_that_is_not_taken_on_a_unix_socket_is_given_up),
         T(an_answer_that_is_taken_too_slowly_is_given_up),
         T(a_short_answer_needs_no_room),
         T(an_answer_without_room_is_a_503),

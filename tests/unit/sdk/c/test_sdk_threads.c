@@ -327,6 +327,19 @@ static void others_call_while_one_copies_long_arguments(void **state)
     until_came(f, "length", 1);
 }
 
+static void the_connection_changes_while_one_copies_long_arguments(void **state)
+{
+    struct fixture *f = *state;
+    open_threaded(f);
+    takes(f, begin(f, "echo", J("[0]")), "[0]");
+    pthread_t thread = gate_open(f);
+    sdk_proxy_stop(&f->proxy);
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    takes(f, begin(f, "echo", J("[1]")), "[1]");
+    assert_int_equal(gate_close(thread), CADRE_CLIENT_OK);
+    until_came(f, "length", 1);
+}
+
 static void one_that_copies_long_arguments_is_told_that_it_is_shut(void **state)
 {
     struct fixture *f = *state;
@@ -351,6 +364,7 @@ int main(void)
         CASE(a_callback_uses_and_shuts_it),
         CASE(answers_that_are_kept_leave_room_for_calls),
         CASE(others_call_while_one_copies_long_arguments),
+        CASE(the_connection_changes_while_one_copies_long_arguments),
         CASE(one_that_copies_long_arguments_is_told_that_it_is_shut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
