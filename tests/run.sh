@@ -66,8 +66,8 @@ run_tests() {
 status=0
 results=("$folder/junit.xml")
 # Four suites on a cluster run at once. Each uses a quarter of a core, because it waits most of the time. The rest of the places
-# are for the other tests.
-run_tests junit.xml --parallel "$(($(nproc) + 3))" "${filter[@]}" || status=$?
+# are for the other tests. Some of these wait, too.
+run_tests junit.xml --parallel "$(($(nproc) + 4))" "${filter[@]}" || status=$?
 
 # On a shared machine, a test may get too little CPU time. A few tests that failed run a second time, one after the other, and
 # the summary names them. More than a few failures are a defect. ctest exits with 8 if tests failed, and nothing else did.
