@@ -6,7 +6,7 @@
   --no-dashboard   Ray starts without its dashboard, which takes seconds of CPU time. The API of states needs the dashboard.
 
 Ray has a cluster of its own, talks to nobody else, and its limits are longer: they are too short on a busy machine. One stays:
-the raylet aborts if its agents take longer than 25 s to start, and then ray.init() says that the node "timed out during startup".
+the raylet aborts if its agents take longer than 25 s to start. Then ray.init() starts another node.
 """
 
 import functools
@@ -14,7 +14,9 @@ import os
 import runpy
 import sys
 
-WAIT_S, START_S = 1200, 180  # START_S: for a raylet that starts, or has aborted
+WAIT_S, START_S = 1200, 180  # START_S: for requests to a GCS that starts
+TRIES, NOT_STARTED = 8, "The current node timed out during startup"
+NODE_FIXED_S, NODE_S = 30, 60  # how long ray.init() waits for the raylet: a constant in the code of Node.__init__(), and instead
 LIMITS_S = ("RAY_gcs_rpc_server_connect_timeout_s", "RAY_gcs_rpc_server_reconnect_timeout_s", "RAY_gcs_server_port_wait_time_s",
             "RAY_py_gcs_connect_timeout_s", "RAY_worker_register_timeout_seconds", "RAY_DASHBOARD_STARTUP_TIMEOUT_S")
 LIMITS_MS = ("RAY_agent_register_timeout_ms", "RAY_health_check_timeout_ms", "RAY_raylet_client_connect_timeout_milliseconds")
@@ -29,18 +31,35 @@ def surround():
                       RAY_ADDRESS="local", RAY_gcs_server_request_timeout_seconds=str(START_S))
 
 
-def without_dashboard():
+def patient(init):
     import ray
+    from ray._private.node import Node
 
-    ray.init = functools.wraps(ray.init)(functools.partial(ray.init, include_dashboard=False))
+    code = Node.__init__.__code__
+    Node.__init__.__code__ = code.replace(co_consts=tuple(NODE_S if c == NODE_FIXED_S else c for c in code.co_consts))
+
+    @functools.wraps(init)
+    def patient_init(*args, **kwargs):
+        for left in reversed(range(TRIES)):
+            try:
+                return init(*args, **kwargs)
+            except Exception as e:
+                if not left or NOT_STARTED not in str(e):
+                    raise
+                ray.shutdown()
+
+    return patient_init
 
 
 def main():
     surround()
+    import ray
+
     words = sys.argv[1:]
     if words[:1] == ["--no-dashboard"]:
-        without_dashboard()
+        ray.init = functools.wraps(ray.init)(functools.partial(ray.init, include_dashboard=False))
         del words[0]
+    ray.init = patient(ray.init)
     if words[0] == "-m":
         sys.argv = words[1:]
         sys.path[0] = os.getcwd()

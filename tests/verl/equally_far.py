@@ -47,14 +47,14 @@ def squeezed(line):
 
 def only_on_ray(cadre, ray):
     """Ray prints a line in pieces if it reads the log of a worker while that writes, and may leave out a piece that it has
-    printed before. So a piece is good if Ray has printed its line as a whole less often than Cadre: some lines come several
-    times, and Ray may print only one of them in pieces.
+    printed before. So a piece, also one from the middle, is good if Ray has printed its line as a whole less often than Cadre:
+    some lines come several times, and Ray may print only one of them in pieces.
     """
     whole, on_ray = Counter(map(squeezed, cadre)), Counter(map(squeezed, ray))
     in_pieces = [text for text, n in whole.items() if on_ray[text] < n]
     for line in dict.fromkeys(ray):
         text = squeezed(line)
-        if text not in whole and not any(one.startswith(text) or one.endswith(text) for one in in_pieces):
+        if text not in whole and not any(text in one for one in in_pieces):
             yield line
 
 

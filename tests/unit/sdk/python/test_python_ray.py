@@ -39,7 +39,6 @@ def programs(folder):
 
 
 LIMIT_S = 1200  # only for a program that hangs: Ray takes minutes on a busy machine
-TRIES, NOT_STARTED = 8, "The current node timed out during startup"  # Ray's limit is fixed: tests/lib/ray_itself.py
 RETRIED = re.compile(r"^\S*\(raylet\)\S* Task .*?^\w+Error: [^\n]*\n", re.M | re.S)  # Ray, on standard output, with a traceback
 OF_WORKERS = re.compile(r"(\x1b\[\d+m)?\((raylet|\w+ pid=\d+)|[\w.-]+ \[(rank \d+|agent)\] |cadre-local: ")
 
@@ -503,10 +502,7 @@ def by_ray(name, folder):
         # A thread of Ray prints what workers say on the same standard output, in the middle of the program's lines.
         env = {**environment(), "RAY_LOG_TO_DRIVER": "0"}
         del env["PYTHONPATH"]
-        for _ in range(TRIES):
-            done = run([sys.executable, RAY_ITSELF, "--no-dashboard", f"{name}.py"], folder, env=env)
-            if NOT_STARTED not in done.stderr:
-                break
+        done = run([sys.executable, RAY_ITSELF, "--no-dashboard", f"{name}.py"], folder, env=env)
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         if os.environ.get("UPDATE_GOLDEN"):
             with open(f"{folder}/{name}.txt", "w", encoding="utf-8") as f:
