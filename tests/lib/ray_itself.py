@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program with Ray itself, as `python -m cadre.ray` runs it with Cadre:
 
-    python ray_itself.py [--no-dashboard] FILE | -m MODULE [ARG...]
+    python ray_itself.py [--kept FOLDER] [--no-dashboard] FILE | -m MODULE [ARG...]
 
+  --kept FOLDER    If this program has succeeded before, prints the output from then. It runs again if its arguments, a file
+                   in FOLDER, this file, or the version of Ray or Python has changed. Nothing of Cadre takes part in a run, so
+                   it would print the same. The output is in ~/.cache/cadre/ray; it is deleted 30 days after its last use.
   --no-dashboard   Ray starts without its dashboard, which takes seconds of CPU time. The API of states needs the dashboard.
 
 Ray has a cluster of its own, talks to nobody else, and its limits are longer: they are too short on a busy machine. One stays:
@@ -10,9 +13,14 @@ the raylet aborts if its agents take longer than 25 s to start. Then ray.init() 
 """
 
 import functools
+import glob
+import hashlib
+import json
 import os
 import runpy
+import subprocess
 import sys
+import time
 
 WAIT_S, START_S = 1200, 180  # START_S: for requests to a GCS that starts
 TRIES, NOT_STARTED = 8, "The current node timed out during startup"
@@ -51,11 +59,55 @@ def patient(init):
     return patient_init
 
 
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "cadre/ray")
+KEPT_S = 30 * 24 * 3600
+
+
+def file_of_output(folder, words):
+    """Its name is a digest of all that decides what the program prints. The name of sys.prefix is a digest of the versions of
+    all packages (deploy/python.sh)."""
+    settings = sorted((name, value) for name, value in os.environ.items() if name.startswith(("RAY_", "VERL_", "LOGICAL_GPUS")))
+    digest = hashlib.sha256(repr((words, sys.version, os.path.basename(sys.prefix), settings)).encode())
+    for path in sorted([__file__, *glob.glob(f"{folder}/**", recursive=True)]):
+        if os.path.isfile(path) and "__pycache__" not in path:
+            with open(path, "rb") as f:
+                digest.update(repr((os.path.relpath(path, folder), f.read())).encode())
+    return os.path.join(CACHE, digest.hexdigest())
+
+
+def kept(folder, words):
+    """Prints what the program has printed before, or runs it. Returns its exit status."""
+    os.makedirs(CACHE, exist_ok=True)
+    for old in glob.glob(f"{CACHE}/*"):
+        if time.time() - os.path.getmtime(old) > KEPT_S:
+            os.remove(old)
+    path = file_of_output(folder, words)
+    status = 0
+    if os.path.exists(path):
+        os.utime(path)
+        with open(path, encoding="utf-8") as f:
+            out, err = json.load(f)
+    else:
+        one = os.path.sameopenfile(1, 2)  # then the lines keep their order
+        done = subprocess.run([sys.executable, __file__, *words], stdout=subprocess.PIPE, check=False,
+                              stderr=subprocess.STDOUT if one else subprocess.PIPE)
+        status, out, err = done.returncode, *((text or b"").decode(errors="replace") for text in (done.stdout, done.stderr))
+        if status == 0:
+            with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as f:
+                json.dump([out, err], f)
+            os.rename(f.name, path)
+    sys.stdout.write(out)
+    sys.stderr.write(err)
+    return status
+
+
 def main():
+    words = sys.argv[1:]
+    if words[:1] == ["--kept"]:
+        sys.exit(kept(words[1], words[2:]))
     surround()
     import ray
 
-    words = sys.argv[1:]
     if words[:1] == ["--no-dashboard"]:
         ray.init = functools.wraps(ray.init)(functools.partial(ray.init, include_dashboard=False))
         del words[0]

@@ -4,7 +4,7 @@
 #   tests/verl/run.sh [--ray | --actors | --both] FILE... | -m MODULE ARG... | --bring
 #
 #   --ray     on Ray itself, in the same environment
-#   --both    on Cadre, then on Ray: main_ppo has to get as far on both
+#   --both    on Cadre, then on Ray: main_ppo has to get as far on both. What Ray has printed is kept (tests/lib/ray_itself.py)
 #   --actors  on cadre.ray alone: without cadre.verl, each worker of verl is an actor
 #   --bring   only brings the environment
 #   FILE      below verl's tests, such as single_controller/test_decorator_on_cpu.py, one of this folder, or a path; options
@@ -74,7 +74,7 @@ if [[ $on == both ]]; then
         words=("$@")
         [[ $way == cadre ]] || words=(--ray "$@")
         code=0
-        "$here/run.sh" "${words[@]}" >"$logs/$way" 2>&1 || code=$?
+        KEPT=$here "$here/run.sh" "${words[@]}" >"$logs/$way" 2>&1 || code=$?
         [[ $code == 0 ]] || { cat "$logs/$way" && exit "$code"; }
     done
     "${CADRE_PYTHON3:-python3}" "$here/equally_far.py" "$logs/cadre" "$logs/ray"
@@ -121,7 +121,7 @@ export VERL_USE_EXTERNAL_MODULES=verl_on_cpu VERL_PLATFORM=cpu VERL_ENGINE_DEVIC
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}:$cache/$extra
 cd "$cache/$source"
 if [[ $on == ray ]]; then
-    "$python" "$here/../lib/ray_itself.py" "${words[@]}"
+    "$python" "$here/../lib/ray_itself.py" ${KEPT:+--kept "$KEPT"} "${words[@]}"
     exit
 fi
 if [[ ${RAY_ADDRESS:-} != auto ]]; then

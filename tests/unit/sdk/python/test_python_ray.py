@@ -502,7 +502,7 @@ def by_ray(name, folder):
         # A thread of Ray prints what workers say on the same standard output, in the middle of the program's lines.
         env = {**environment(), "RAY_LOG_TO_DRIVER": "0"}
         del env["PYTHONPATH"]
-        done = run([sys.executable, RAY_ITSELF, "--no-dashboard", f"{name}.py"], folder, env=env)
+        done = run([sys.executable, RAY_ITSELF, "--kept", folder, "--no-dashboard", f"{name}.py"], folder, env=env)
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         if os.environ.get("UPDATE_GOLDEN"):
             with open(f"{folder}/{name}.txt", "w", encoding="utf-8") as f:
@@ -510,6 +510,27 @@ def by_ray(name, folder):
         self.assertEqual(printed(done.stdout), expected(name, folder))
 
     return test
+
+
+class KeptOutput(unittest.TestCase):
+    """What a program printed with Ray itself is printed again, without a run, until something has changed."""
+
+    def test_a_program_runs_again_if_it_failed_or_a_file_of_its_folder_changed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/program.py", "w", encoding="utf-8") as f:
+                f.write("import helper, os, sys; print(os.getpid(), end=' '); sys.exit(helper.STATUS)")
+            runs = [self.run_with(folder, status) for status in (1, 0, 0, 0x100)]
+        self.assertEqual([status for status, _ in runs], [1, 0, 0, 0])
+        failed, first, again, changed = (pid for _, pid in runs)
+        self.assertEqual(again, first)
+        self.assertEqual(len({failed, first, changed}), 3)
+
+    def run_with(self, folder, status):
+        with open(f"{folder}/helper.py", "w", encoding="utf-8") as f:
+            f.write(f"STATUS = {status}")
+        env = {**environment(), "XDG_CACHE_HOME": f"{folder}/.cache"}
+        done = run([sys.executable, RAY_ITSELF, "--kept", folder, "program.py"], folder, env=env)
+        return done.returncode, done.stdout
 
 
 for _folder in ("ray", "ray_torch"):
@@ -520,7 +541,7 @@ if __name__ == "__main__":
     kind = "".join(sys.argv[1:2])
     with_packages("large" if kind else "small")
     if kind != "--real":
-        del ByRay
+        del ByRay, KeptOutput
     if kind != "--torch":
         del WithTorch
     if kind:
