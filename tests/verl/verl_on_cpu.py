@@ -4,8 +4,11 @@ counts logical GPUs.
 """
 
 import functools
+import gc
 import os
 import types
+
+gc.set_threshold(100_000, 50, 50)  # verl creates many objects that stay, and Python would look at them again and again
 
 import ray
 import torch

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of batches and safetensors documents share: the dtypes, and interpreters with packages that the machine may not have."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -23,3 +24,4 @@ def with_packages(name):
     python = found.stdout.strip()
     if sys.prefix != os.path.dirname(os.path.dirname(python)):
         os.execv(python, [python] + sys.argv)
+    gc.set_threshold(100_000, 50, 50)  # torch creates many objects that stay, and Python would look at them again and again

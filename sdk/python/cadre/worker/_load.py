@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From spec.worker to objects: the module, its class or the classes of all roles, and their methods."""
 
+import contextlib
+import gc
 import importlib
 import inspect
 import json
@@ -14,6 +16,7 @@ from . import MARK, _host
 
 EXIT_USAGE, EXIT_MODULE, EXIT_CONSTRUCTOR, EXIT_LOST = 64, 65, 66, 68
 ASYNC, ASYNC_LIMIT = "asyncio", 64  # the concurrency group of `async def` methods without one
+_NEVER = (1 << 31) - 1  # as a threshold of the garbage collector; no module sets it
 
 
 class Stop(Exception):
@@ -69,6 +72,20 @@ def said(e):
     """One line: the type, the message, and where it was raised."""
     words = " ".join(words_of(e).split())
     return f"{type(e).__name__}{': ' if words else ''}{words} ({_line(e)})"
+
+
+@contextlib.contextmanager
+def without_collection():
+    """The garbage collector rests while modules are imported, unless a module sets its thresholds. Modules create many
+    objects that stay: otherwise, Python would look for garbage among them for a fifth of the time of `import torch`.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(_NEVER, *before[1:])
+    try:
+        yield
+    finally:
+        if gc.get_threshold()[0] == _NEVER:
+            gc.set_threshold(*before)
 
 
 def import_module(name):
@@ -198,8 +215,9 @@ def roles():
     except ValueError as e:
         raise Stop(f"CADRE_ROLES and CADRE_INIT are JSON: {e}", EXIT_USAGE) from None
     _enter_archive()
-    sent = _sent(name)
-    module = None if sent else import_module(name)
+    with without_collection():
+        sent = _sent(name)
+        module = None if sent else import_module(name)
     found = [(role, _class_of(sent, role) if sent else find_class(module, role.get("class"))) for role in wanted]
     return [Role(role.get("name"), cls, methods_of(cls, make(cls, role.get("init") or {}))) for role, cls in found], text
 

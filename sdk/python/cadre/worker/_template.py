@@ -151,7 +151,7 @@ def _import(names):
     """Imports all modules. Returns why the template is of no use, or None."""
     for name in names:
         try:
-            with _witness:
+            with _witness, _load.without_collection():
                 importlib.import_module(name)
         except (Exception, SystemExit) as e:
             traceback.print_exc()

@@ -5,6 +5,7 @@
 CADRE_RESTARTS: how often test_nothing_is_left_behind_by_many_restarts restarts a group (200)
 """
 
+import gc
 import os
 import signal
 import tempfile
@@ -12,7 +13,7 @@ import time
 import unittest.mock
 
 import cadre
-from cadre.worker import _template
+from cadre.worker import _load, _template
 from python_case import PRELOADED, GroupCase, RunCase, main, watch
 
 RESTARTS = int(os.environ.get("CADRE_RESTARTS", 200))
@@ -75,6 +76,15 @@ class Forked(GroupCase):
     def test_ranks_draw_other_numbers_and_print_with_their_own_names(self):
         self.assertEqual(len(set(self.group.call("draw"))), 3)
         self.assertRegex(self.local.read_log(), r"(?m)^\[rank 2\] the first word of all$")
+
+    def test_the_garbage_collector_rests_while_modules_are_imported(self):
+        for heavy, forked, now in self.group.call("thresholds"):
+            self.assertGreater(min(heavy, forked), 1 << 30)
+            self.assertEqual(now, gc.get_threshold()[0])
+        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+        with _load.without_collection():
+            gc.set_threshold(500)  # as a module may
+        self.assertEqual(gc.get_threshold()[0], 500)
 
 
 class Restarted(RunCase):

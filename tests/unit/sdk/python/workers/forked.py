@@ -3,6 +3,7 @@
 
 import atexit
 import ctypes
+import gc
 import os
 import random
 import resource
@@ -22,6 +23,7 @@ class _Last:
         print("the end of", self.words)
 
 
+_THRESHOLD = gc.get_threshold()[0]
 _of_module = _Last("the module")
 _VARIABLES = ("CADRE_TICKET", "CADRE_PRELOAD", "MASTER_PORT", "PET_MASTER_PORT")  # that differ between groups
 
@@ -31,6 +33,10 @@ class Forked:
         self.last = None
         if first is not None:
             print("the first word of", first)
+
+    def thresholds(self):
+        """Of the garbage collector: while each module was imported, and now."""
+        return sys.modules["heavy"].THRESHOLD, _THRESHOLD, gc.get_threshold()[0]
 
     def place(self):
         """Who this is, and who imported the module: another process, where it was forked."""
