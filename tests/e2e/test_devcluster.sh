@@ -12,7 +12,7 @@ fi
 ROOT=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 DEVCLUSTER=$ROOT/deploy/devcluster/devcluster
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/cadre
-IMAGE=localhost/debian:bookworm-slim
+IMAGE=localhost/debian:bookworm-slim-merged
 A=devtest-a B=devtest-b C=devtest-c
 work=$(mktemp -d)
 # shellcheck source=tests/lib/tap.sh
