@@ -5,7 +5,7 @@
 
   --kept FOLDER    If this program has succeeded before, prints the output from then. It runs again if its arguments, a file
                    in FOLDER, this file, or the version of Ray or Python has changed. Nothing of Cadre takes part in a run, so
-                   it would print the same. The output is in ~/.cache/cadre/ray; it is deleted 30 days after its last use.
+                   it would print the same. The output is in ~/.cache/cadre/ray-output; it is deleted 30 days after its last use.
   --no-dashboard   Ray starts without its dashboard, which takes seconds of CPU time. The API of states needs the dashboard.
 
 Ray has a cluster of its own, talks to nobody else, and its limits are longer: they are too short on a busy machine. One stays:
@@ -59,7 +59,7 @@ def patient(init):
     return patient_init
 
 
-CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "cadre/ray")
+CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "cadre/ray-output")
 KEPT_S = 30 * 24 * 3600
 
 
