@@ -59,7 +59,7 @@ rm -f "$folder"/junit*.xml
 # run_tests JUNIT OPTION...: runs ctest, which writes all output of the tests to its JUnit file
 run_tests() {
     ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-junit "$folder/$1" \
-        --resource-spec-file "$PWD/tests/clusters.json" \
+        --resource-spec-file "$PWD/tests/resources.json" \
         --test-output-size-passed 10000000 --test-output-size-failed 10000000 "${@:2}"
 }
 
