@@ -81,7 +81,10 @@ static int32_t first_of(const struct bundles *b, size_t shape)
     return i;
 }
 
-size_t placementgroup_gang_dry_runs(const struct placementgroup_decision *d, struct gang_dry_run **ret)
+// The pods that the API server checks: one pod with a bundle of each shape, because a rule (a LimitRange, a policy) may
+// allow one shape and refuse another. If there are more shapes than can be remembered, their creation shows whether
+// they are allowed.
+static size_t dry_runs(const struct placementgroup_decision *d, struct gang_dry_run **ret)
 {
     const struct bundles *b = &d->bundles;
     size_t n = MIN(b->n_shapes, (size_t)DRY_RUNS_FURTHER + 1);
@@ -298,7 +301,7 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
         .gone_text = "waits until the pods that had its bundles are gone",
         .pods = &d->pods.gang,
     };
-    d->gang.n_dry_runs = placementgroup_gang_dry_runs(d, &d->gang.dry_runs);
+    d->gang.n_dry_runs = dry_runs(d, &d->gang.dry_runs);
     d->gang.refused = gang_verdict_refused_lately(&d->gang);
     conditions_init(&d->gang.conditions, types, plg->obj.meta.generation, s->conditions, s->n_conditions);
     conditions_alive(&d->gang.conditions);
