@@ -74,8 +74,7 @@ const char *group_service(const struct workergroup *wg, struct arena *a)
 // Everything that the processes are made from, as a text to compare.
 static const char *worker_text(const struct worker_spec *s, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str_set(&w, "module", s->module);
     writer_str_set(&w, "python", s->python);
@@ -116,8 +115,7 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
 // variables whose values the kubelet looks up.
 static const char *container_text(const struct worker_spec *s, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_bool(&w, "bringsCommand", s->module || s->python || s->n_command);
     writer_list(&w, "env");

@@ -127,9 +127,8 @@ char *golden_pretty(const char *json, size_t len)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT_MAX(FILE_MAX_LEN);
     struct json *root;
-    writer_init(&w, FILE_MAX_LEN);
     if (json_parse(json, len, NULL, &a, &root, &err) == 0)
         put_value(&w, root, 0);
     else
