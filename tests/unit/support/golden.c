@@ -17,7 +17,7 @@ static int read_file(const char *path, struct buf *b)
 {
     char chunk[4096];
     size_t n;
-    buf_init(b, FILE_MAX_LEN);
+    *b = BUF_INIT(FILE_MAX_LEN);
     FILE *f = fopen(path, "re");
     if (!f)
         return -1;
@@ -53,7 +53,7 @@ static int run_case(const char *dir, const char *name, const char *in_name, cons
         if (!same)
             fprintf(stderr, "%s differs; produced:\n%s", want_path, got);
     } else {
-        buf_init(&want, 0);
+        want = BUF_INIT(0);
         fprintf(stderr, "%s: cannot be read\n", in_path);
     }
     return !same;

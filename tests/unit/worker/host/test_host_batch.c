@@ -33,7 +33,7 @@ static struct buf document(size_t n)
     struct safetensors_tensor t[] = {{.name = "a", .dtype = SAFETENSORS_F64, .n_dims = 1, .shape = shapes[0]},
                                      {.name = "b", .dtype = SAFETENSORS_U8, .n_dims = 2, .shape = shapes[1]}};
     struct buf p = BUF_INIT(4096), out = BUF_INIT(65536);
-    struct scatter head;
+    struct scatter head = SCATTER_INIT;
     struct err err = ERR_INIT;
     buf_puts(&p, "{\"q\\\"\":[");
     for (size_t i = 0; i < n; i++)
@@ -43,7 +43,6 @@ static struct buf document(size_t n)
         buf_printf(&p, "%s\"row %zu\"", i ? ", " : "", i);
     buf_puts(&p, "]}");
     const struct safetensors_meta meta[] = {{BATCH_COLUMNS, buf_str(&p)}, {BATCH_META, "{\"t\":0.7,\"n\":null}"}};
-    scatter_init(&head);
     assert_int_equal(safetensors_write_head(&head, t, 2, meta, 2, &err), 0);
     buf_append(&out, head.own.data, head.own.len);
     for (size_t i = 0; i < n; i++)
