@@ -150,8 +150,9 @@ uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
 {
     const struct workergroup_spec *s = &wg->spec;
     struct arena a = ARENA_INIT;
-    const char *text = arena_printf(&a, "%016" PRIx64 " %d %d %d %d %s", template_hash, s->replicas,
-                                    s->workers_per_replica, s->rendezvous_port, (int)s->strategy, s->topology_key);
+    const char *text =
+        arena_printf(&a, "%016" PRIx64 " %d %d %d %d %s", template_hash, s->replicas, s->workers_per_replica,
+                     s->rendezvous_port, (int)s->gang.strategy, s->gang.topology_key);
     if (s->runtime == RUNTIME_AGENT)
         text = arena_printf(&a, "%s Agent %s", text, container_text(&s->worker, &a));
     for (size_t i = 0; i < s->n_placement_groups; i++)
