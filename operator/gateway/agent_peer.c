@@ -3,7 +3,6 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/gateway/archives.h"
 #include "operator/gateway/worker_peer.h"
 

@@ -4,7 +4,6 @@
 #include "common/base/buf.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/kube/http_pool.h"
 
 #include <curl/curl.h>

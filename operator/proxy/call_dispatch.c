@@ -10,7 +10,6 @@
 #include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
-#include "operator/proxy/tenant.h"
 #include "operator/proxy/wait_queue.h"
 
 #include <string.h>

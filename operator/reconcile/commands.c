@@ -3,7 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/wire/record.h"
-#include "operator/reconcile/names.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/orders.h"
 
 enum { RETRY_MS = 2000 }; // after an agent has refused a command, or could not carry it out
