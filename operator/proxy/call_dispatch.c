@@ -300,6 +300,8 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
 // Returns true if enough of the arguments has arrived. If not, the client is told to send more.
 static bool suffices(struct call *c, struct call_start *ret)
 {
+    if (!args_parked(c))
+        return true;
     if (delivery_awaited(c))
         return false;
     for (bool planned = false; !planned;) {
@@ -376,11 +378,11 @@ static void call_resubmit(struct call *c)
         refuse_waiting(c);
         return;
     }
-    if (start.verdict == VERDICT_WAIT && args_parked(c))
+    if (start.verdict == VERDICT_WAIT)
         args_pause(c, true);
     if (start.verdict == VERDICT_WAIT || (start.verdict == VERDICT_QUEUE && queued))
         return;
-    if (start.verdict >= 0 && args_parked(c) && !suffices(c, &start))
+    if (start.verdict >= 0 && !suffices(c, &start))
         return;
     if (start.verdict < 0) {
         call_fail_err(c, &start.err);
@@ -392,8 +394,7 @@ static void call_resubmit(struct call *c)
     }
     take_plan(c, &start);
     if (start.verdict == VERDICT_QUEUE) {
-        if (args_parked(c))
-            args_pause(c, true);
+        args_pause(c, true);
         queue_task(c);
         return;
     }
