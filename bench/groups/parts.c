@@ -108,8 +108,7 @@ static const char *pod_body(const struct workergroup *wg, const struct mixture *
         fprintf(stderr, "bench-groups: the pod of a group: %s\n", err.msg);
         exit(1);
     }
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     JSON_FOREACH(m, root)
         if (!json_key_is(m, "metadata") && !json_key_is(m, "spec"))

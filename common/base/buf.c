@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void buf_init(struct buf *b, size_t cap)
-{
-    *b = BUF_INIT(cap);
-}
-
 void buf_done(struct buf *b)
 {
     small_free(b->data, b->size);

@@ -17,7 +17,6 @@ struct buf {
 
 #define BUF_INIT(max) ((struct buf){.cap = (max)})
 
-void buf_init(struct buf *b, size_t cap);
 void buf_done(struct buf *b);  // frees; keeps the cap, may be used again
 void buf_reset(struct buf *b); // empties, keeps the memory
 int buf_reserve(struct buf *b, size_t more);

@@ -9,11 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-void writer_init(struct json_writer *w, size_t cap)
-{
-    *w = cap ? (struct json_writer){.buf = BUF_INIT(cap)} : WRITER_INIT;
-}
-
 void writer_done(struct json_writer *w)
 {
     buf_done(&w->buf);

@@ -16,10 +16,9 @@ struct json_writer {
     bool comma; // the next member or item needs a comma before it
 };
 
-#define WRITER_INIT ((struct json_writer){.buf = BUF_INIT(SIZE_MAX / 4)}) // use it if no peer decides about the size
+#define WRITER_INIT_MAX(max) ((struct json_writer){.buf = BUF_INIT(max)}) // a document of at most `max` bytes
+#define WRITER_INIT WRITER_INIT_MAX(SIZE_MAX / 4)                         // use it if no peer decides about the size
 
-// `cap` is the limit of the document in bytes; 0 is like WRITER_INIT.
-void writer_init(struct json_writer *w, size_t cap);
 void writer_done(struct json_writer *w);
 // Returns a copy of the document in the arena; NULL if it is over the cap. Do not call writer_done() after it.
 char *writer_finish(struct json_writer *w, struct arena *a);

@@ -168,10 +168,9 @@ static int join_objects(const struct batch_result *results, size_t n, struct are
                         struct err *err)
 {
     struct join_entries members = {0}, metrics = {0};
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT_MAX(SAFETENSORS_HEAD_MAX);
     int r = 0;
     bool any = false;
-    writer_init(&w, SAFETENSORS_HEAD_MAX);
     for (size_t i = 0; i < n && r == 0; i++) {
         const char *text = safetensors_meta_get(&results[i].batch->doc, BATCH_META);
         any = any || text;

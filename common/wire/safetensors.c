@@ -348,8 +348,7 @@ int safetensors_write_head(struct scatter *out, struct safetensors_tensor *tenso
         if (__builtin_add_overflow(at, t->len, &at) || at > VALUES_MAX)
             return err_set(err, ERR_LIMIT, "tensors that are together larger than any memory");
     }
-    _cleanup_(writer_done) struct json_writer w;
-    writer_init(&w, SAFETENSORS_HEAD_MAX);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT_MAX(SAFETENSORS_HEAD_MAX);
     write_json(&w, tensors, n, meta, n_meta);
     if (w.buf.over)
         return err_set(err, ERR_LIMIT, "%zu tensors and their metadata need a head of more than %zu bytes", n,

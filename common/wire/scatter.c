@@ -9,11 +9,6 @@
 
 enum { PART_UNITS = 16 }; // cost of a part
 
-void scatter_init(struct scatter *s)
-{
-    *s = SCATTER_INIT;
-}
-
 void scatter_done(struct scatter *s)
 {
     buf_done(&s->own);

@@ -29,7 +29,6 @@ struct scatter_source {
 
 #define SCATTER_INIT ((struct scatter){.own = BUF_INIT(SIZE_MAX / 2)}) // no limit of its own: the sources had one
 
-void scatter_init(struct scatter *s);
 void scatter_done(struct scatter *s);
 void scatter_own(struct scatter *s, const char *bytes, size_t len); // copies them
 void scatter_add(struct scatter *s, uint32_t source, size_t offset, size_t len);

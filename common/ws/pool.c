@@ -19,7 +19,7 @@
 struct pool {
     pthread_mutex_t lock;
     char *base;
-    size_t size, steps, used;
+    size_t size, steps;
     int fd;
     uint32_t taken[]; // at the first step of a block that is taken: its number of steps; elsewhere 0
 };
@@ -77,10 +77,8 @@ void *pool_take(struct pool *p, size_t len)
         return NULL;
     pthread_mutex_lock(&p->lock);
     size_t at = find(p, n);
-    if (at < p->steps) {
+    if (at < p->steps)
         p->taken[at] = (uint32_t)n;
-        p->used += n * POOL_STEP;
-    }
     pthread_mutex_unlock(&p->lock);
     return at < p->steps ? p->base + at * POOL_STEP : NULL;
 }
@@ -90,7 +88,6 @@ void pool_give(struct pool *p, const void *data)
     size_t at = (size_t)((const char *)data - p->base) / POOL_STEP;
     pthread_mutex_lock(&p->lock);
     assert(at < p->steps && p->taken[at]);
-    p->used -= p->taken[at] * POOL_STEP;
     p->taken[at] = 0;
     pthread_mutex_unlock(&p->lock);
 }
@@ -103,12 +100,4 @@ int pool_fd(const struct pool *p)
 const char *pool_base(const struct pool *p)
 {
     return p->base;
-}
-
-size_t pool_used(struct pool *p)
-{
-    pthread_mutex_lock(&p->lock);
-    size_t used = p->used;
-    pthread_mutex_unlock(&p->lock);
-    return used;
 }

@@ -23,4 +23,3 @@ void pool_give(struct pool *p, const void *data);
 
 int pool_fd(const struct pool *p);
 const char *pool_base(const struct pool *p);
-size_t pool_used(struct pool *p); // bytes that are taken

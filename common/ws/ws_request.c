@@ -30,7 +30,6 @@ static struct ws_request *request_new(struct ws_connection *c)
     r->connection = c;
     r->body = BUF_INIT(c->server->config.max_body);
     r->answer = BUF_INIT(SIZE_MAX / 2); // ours, not a peer's
-    arena_init(&r->arena, 0);
     c->request = r;
     ws_connection_known(c);
     ws_connections_busy(c->server);

@@ -334,11 +334,6 @@ int ws_server_certificate(struct ws_server *server, const char *cert_pem, const 
     return r;
 }
 
-unsigned ws_server_max_connections(const struct ws_server *server)
-{
-    return server->config.max_connections;
-}
-
 const struct ws_server_counters *ws_server_counters(const struct ws_server *server)
 {
     return &server->counters;

@@ -26,5 +26,4 @@ int ws_server_listen(struct ws_server *server, const char *address, bool tls, st
 void ws_server_stop_listening(struct ws_server *server);
 // The certificate (with its chain) and key for new connections. If they do not fit together, the old ones stay.
 int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err);
-unsigned ws_server_max_connections(const struct ws_server *server); // the limit of files counts, too
 const struct ws_server_counters *ws_server_counters(const struct ws_server *server);

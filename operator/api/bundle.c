@@ -111,7 +111,7 @@ static void write_template(struct fill *o, const struct json *root, const struct
 int bundle_template(const char *json, struct arena *a, const char **ret_json, struct err *err)
 {
     struct arena scratch = ARENA_INIT;
-    struct fill o = {.arena = &scratch, .err = err};
+    struct fill o = {.arena = &scratch, .err = err, .w = WRITER_INIT};
     struct json *root = NULL;
     const struct json *spec = NULL;
     int r = json ? json_parse(json, strlen(json), NULL, &scratch, &root, err) : 0;
@@ -124,7 +124,6 @@ int bundle_template(const char *json, struct arena *a, const char **ret_json, st
     if (r == 0 && (whole || (root && root->type != JSON_OBJECT))) {
         *ret_json = json;
     } else if (r == 0) {
-        writer_init(&o.w, 0);
         write_template(&o, root, spec);
         *ret_json = writer_finish(&o.w, a);
     }
@@ -237,10 +236,9 @@ static int write_spec(struct fill *o, const struct json *spec)
 int bundle_fill(const char *json, const struct bundle_fill *f, struct arena *a, const char **ret_json, struct err *err)
 {
     struct arena scratch = ARENA_INIT;
-    struct fill o = {.f = f, .arena = &scratch, .err = err};
+    struct fill o = {.f = f, .arena = &scratch, .err = err, .w = WRITER_INIT};
     struct json *root;
     const struct json *spec;
-    writer_init(&o.w, 0);
     int r = json_parse(json, strlen(json), NULL, &scratch, &root, err);
     if (r == 0)
         r = get_object(&o, root, "spec", &spec);

@@ -10,7 +10,7 @@
 #define BUNDLE(member) offsetof(struct bundle_spec, member)
 #define PLACEMENT(member) offsetof(struct node_ranges, member)
 
-enum { SECONDS_MAX = 86400, BUNDLES_MAX = 10000, PLACEMENTS_MAX = 1000 };
+enum { BUNDLES_MAX = 10000, PLACEMENTS_MAX = 1000 };
 
 // clang-format off
 static const struct json_table bundle_table = JSON_TABLE(struct bundle_spec,
@@ -18,11 +18,7 @@ static const struct json_table bundle_table = JSON_TABLE(struct bundle_spec,
     {"resources", J_TEXT, BUNDLE(resources_json), .required = true},
     {"nodeSelector", J_LABELS, BUNDLE(node_selector)});
 static const struct json_table spec_table = JSON_TABLE(struct placementgroup_spec,
-    {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
-    {"topologyKey", J_STRING, SPEC(topology_key), .missing_str = "kubernetes.io/hostname"},
-    {"podPer", J_ENUM, SPEC(pod_per), .names = pod_per_names, .missing = POD_PER_NODE},
-    {"timeoutSeconds", J_I32, SPEC(timeout_s), .min = 1, .max = SECONDS_MAX, .missing = 300},
-    {"nodeLostSeconds", J_I32, SPEC(node_lost_s), .min = 1, .max = SECONDS_MAX, .missing = 60},
+    GANG_SPEC_FIELDS(SPEC(gang), POD_PER_NODE),
     {"bundles", J_LIST, SPEC(bundles), .offset_n = SPEC(n_bundles), .table = &bundle_table, .required = true},
     {"template", J_TEXT, SPEC(template_json)});
 static const struct json_table placement_table = JSON_TABLE(struct node_ranges,

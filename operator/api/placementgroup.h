@@ -17,11 +17,7 @@ struct bundle_spec { // an entry of spec.bundles
 };
 
 struct placementgroup_spec {
-    enum strategy strategy;   // default Pack
-    const char *topology_key; // default "kubernetes.io/hostname"
-    enum pod_per pod_per;     // default Node
-    int32_t timeout_s;        // default 300
-    int32_t node_lost_s;      // default 60
+    struct gang_spec gang;
     struct bundle_spec *bundles;
     size_t n_bundles;          // entries
     const char *template_json; // spec.template verbatim, NULL if missing

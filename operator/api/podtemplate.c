@@ -330,8 +330,7 @@ int pod_render(const char *template_json, const struct pod_render *r, struct are
                struct err *err)
 {
     struct arena scratch = ARENA_INIT; // a gang may have thousands of pods, and keeps only their texts
-    struct render o = {.r = r, .arena = &scratch, .err = err};
-    writer_init(&o.w, POD_MAX);
+    struct render o = {.r = r, .arena = &scratch, .err = err, .w = WRITER_INIT_MAX(POD_MAX)};
     int code = render(&o, template_json);
     char *text = writer_finish(&o.w, a);
     arena_done(&scratch);

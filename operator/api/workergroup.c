@@ -37,11 +37,7 @@ static const struct json_table pool_table = JSON_TABLE(struct placementgroup_ref
     {"name", J_STRING, offsetof(struct placementgroup_ref, name), .required = true},
     {"bundles", J_STRING, offsetof(struct placementgroup_ref, bundles), .left_out = true});
 static const struct json_table placement_table = JSON_TABLE(struct workergroup_spec,
-    {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
-    {"topologyKey", J_STRING, SPEC(topology_key), .missing_str = "kubernetes.io/hostname"},
-    {"podPer", J_ENUM, SPEC(pod_per), .names = pod_per_names},
-    {"timeoutSeconds", J_I32, SPEC(timeout_s), .min = 1, .max = SECONDS_MAX, .missing = 300},
-    {"nodeLostSeconds", J_I32, SPEC(node_lost_s), .min = 1, .max = SECONDS_MAX, .missing = 60},
+    GANG_SPEC_FIELDS(SPEC(gang), POD_PER_BUNDLE),
     {"groups", J_LIST, SPEC(placement_groups), .offset_n = SPEC(n_placement_groups), .table = &pool_table});
 static const struct json_table env_table = JSON_TABLE(struct worker_env,
     {"name", J_STRING, offsetof(struct worker_env, name), .required = true},

@@ -72,15 +72,19 @@ struct failure_rule {
     enum failure_action action;
 };
 
+// How a gang is placed, and how long its pods are waited for. Both kinds of objects have these members.
+struct gang_spec {
+    enum strategy strategy;   // default Pack
+    const char *topology_key; // default "kubernetes.io/hostname"
+    enum pod_per pod_per;     // default Bundle; of a PlacementGroup Node
+    int32_t timeout_s;        // for kube-scheduler to bind all pods; default 300
+    int32_t node_lost_s;      // a node that is silent for longer is lost; default 60
+};
+
 struct workergroup_spec {
     int32_t replicas;
     int32_t workers_per_replica;
-    // placement
-    enum strategy strategy;   // default Pack
-    const char *topology_key; // default "kubernetes.io/hostname"
-    enum pod_per pod_per;     // default Bundle
-    int32_t timeout_s;        // default 300
-    int32_t node_lost_s;      // default 60
+    struct gang_spec gang; // from placement
     struct placementgroup_ref *placement_groups;
     size_t n_placement_groups; // 0 = the group has its own pods
     enum runtime_kind runtime;
@@ -170,3 +174,13 @@ bool workergroup_status_equal(const struct workergroup_status *a, const struct w
 int workergroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
 extern const struct json_table workergroup_table; // for the test that compares it with crds/
 extern const char *const strategy_names[], *const pod_per_names[];
+// The fields of a struct gang_spec at this offset, for a field table. `pods` is the default of podPer.
+// clang-format off
+#define GANG_SPEC(at, member) (at) + offsetof(struct gang_spec, member)
+#define GANG_SPEC_FIELDS(at, pods) \
+    {"strategy", J_ENUM, GANG_SPEC(at, strategy), .names = strategy_names}, \
+    {"topologyKey", J_STRING, GANG_SPEC(at, topology_key), .missing_str = "kubernetes.io/hostname"}, \
+    {"podPer", J_ENUM, GANG_SPEC(at, pod_per), .names = pod_per_names, .missing = pods}, \
+    {"timeoutSeconds", J_I32, GANG_SPEC(at, timeout_s), .min = 1, .max = 86400, .missing = 300}, \
+    {"nodeLostSeconds", J_I32, GANG_SPEC(at, node_lost_s), .min = 1, .max = 86400, .missing = 60}
+// clang-format on

@@ -103,7 +103,7 @@ static int put(struct conversion *c, int id, int depth)
 
 static int convert(struct conversion *c, struct arena *a, const char **ret)
 {
-    writer_init(&c->out, YAML_JSON_MAX);
+    c->out = WRITER_INIT_MAX(YAML_JSON_MAX);
     int r = put(c, 1, 0); // the root is the first node
     if (r < 0) {
         writer_done(&c->out);

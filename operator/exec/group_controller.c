@@ -9,8 +9,8 @@
 #include "operator/exec/peers.h"
 #include "operator/exec/placementgroup_users.h"
 #include "operator/reconcile/before.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/group_bundles.h"
-#include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/gateway/archives.h"
 #include "operator/gateway/worker_peer.h"
 
@@ -102,34 +101,29 @@ void agent_close_replaced(struct gateway *g)
 
 // Admission
 
-int agent_upgrade(struct connection *c, struct err *err)
+int agent_upgrade(struct connection *c, const char *token, struct err *err)
 {
     const struct authority *authority = c->gateway->config.authority;
-    _cleanup_(arena_done) struct arena a = ARENA_INIT;
-    struct pod_claims claims = {0};
     snprintf(c->name, sizeof c->name, "a worker");
-    if (str_empty(c->token))
+    if (!token)
         return 0; // it is a worker process
     if (!authority->pod)
         return err_set(err, ERR_UNAUTHORIZED, "there are no pods here");
-    int r = authority->pod(authority->ctx, c->token, &a, &claims, err);
+    int r = authority->pod(authority->ctx, token, &c->memory, &c->pod, err);
     if (r == 0)
-        snprintf(c->name, sizeof c->name, "the agent of pod %s/%s", claims.ns, claims.pod);
+        snprintf(c->name, sizeof c->name, "the agent of pod %s/%s", c->pod.ns, c->pod.pod);
     return r;
 }
 
 static int identify(struct connection *c, struct arena *a, struct agent_identity *ret, struct agent_link *link,
-                    int64_t *ret_expires_ms, struct err *err)
+                    struct err *err)
 {
     const struct gateway_config *config = &c->gateway->config;
-    struct pod_claims claims = {0};
-    if (str_empty(c->token))
+    if (!c->pod.pod)
         return err_set(err, ERR_UNAUTHORIZED, "an agent shows its pod's token: Authorization: Bearer ...");
-    if (!config->agents || !config->pod || !config->authority->pod)
+    if (!config->agents || !config->pod)
         return err_set(err, ERR_FORBIDDEN, "agents cannot connect here");
-    int r = config->authority->pod(config->authority->ctx, c->token, a, &claims, err);
-    *ret_expires_ms = claims.expires_ms;
-    return r < 0 ? r : config->pod(config->ctx, &claims, a, ret, &link->heartbeat_ms, err);
+    return config->pod(config->ctx, &c->pod, a, ret, &link->heartbeat_ms, err);
 }
 
 static int send_welcome(struct connection *c, int64_t heartbeat_ms, struct arena *a, struct err *err)
@@ -144,9 +138,8 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct agent_identity id = {0};
     struct agent_link *l = xcalloc(1, sizeof *l);
-    int64_t expires_ms = 0;
     l->connection = c;
-    int r = identify(c, &a, &id, l, &expires_ms, err);
+    int r = identify(c, &a, &id, l, err);
     if (r == 0)
         r = agents_join(g->config.agents, &id, rec->body, rec->len, on_command, c, &l->agent, err);
     if (r == 0)
@@ -166,8 +159,9 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     connection_serve(c, &role, l, ws_session_quota(c->ws));
     listen_on(c);
     agents_welcomed(g->config.agents, l->agent);
-    if (expires_ms)
-        alarm_set(&l->expiry, &g->alarms, MAX((int64_t)0, expires_ms - clock_wall_ms(loop_clock(g->loop))), on_expired);
+    if (c->pod.expires_ms)
+        alarm_set(&l->expiry, &g->alarms, MAX((int64_t)0, c->pod.expires_ms - clock_wall_ms(loop_clock(g->loop))),
+                  on_expired);
     agent_close_replaced(g);
     return 0;
 }

@@ -282,8 +282,9 @@ static void ask(struct connection *c)
     admission_ask(&c->admission, c->gateway, c->token, c->target.ns, on_admission);
 }
 
-int client_upgrade(struct connection *c, struct err *err)
+int client_upgrade(struct connection *c, const char *token, struct err *err)
 {
+    c->token = token ? xstrdup(token) : NULL;
     snprintf(c->name, sizeof c->name, "a client for %s", c->target.ns);
     if (!c->token && !c->open)
         return 0;

@@ -5,6 +5,7 @@
 
 #include "operator/gateway/connection.h"
 
-int client_upgrade(struct connection *c, struct err *err); // if there is a token, it asks the authority now
+// If there is a token, it asks the authority now.
+int client_upgrade(struct connection *c, const char *token, struct err *err);
 void client_open(struct connection *c);
 int client_greet(struct connection *c, const struct hello *h, struct err *err);

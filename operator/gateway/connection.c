@@ -468,5 +468,6 @@ void connection_free(struct connection *c)
     list_remove(&c->link);
     quota_unref(c->payer);
     free(c->token);
+    arena_done(&c->memory);
     free(c);
 }

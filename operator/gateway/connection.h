@@ -53,8 +53,10 @@ struct connection {
     enum connection_state state;
     connection_greet *greet;
     struct target target;
-    char *token; // from the upgrade, or from a client's HELLO; NULL = none
-    bool open;   // it needs no token
+    char *token;           // of a client: from the upgrade, or from its HELLO; NULL = none
+    bool open;             // it needs no token
+    struct pod_claims pod; // of an agent: from its token; all 0 = it showed none
+    struct arena memory;   // of `pod`
     char address[64];
     char name[256];  // who the peer is, for the log
     bool json, lost; // lost: it ended without a close frame

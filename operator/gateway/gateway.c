@@ -156,10 +156,7 @@ static void start_router(struct gateway *g)
     const struct router_config rc = {
         .clock = loop_clock(g->loop),
         .replica = c->replica,
-        .replicas = c->replicas,
-        .weight = c->weight,
         .weights = c->weights,
-        .ctx = c->ctx,
         .total_sessions = c->max_connections / 2,
         .total_bytes = c->max_total,
         .session_bytes = c->max_session,

@@ -15,8 +15,6 @@ struct gateway_config {                // a limit of 0 = its default
     const char *replica;  // borrowed: the name of this replica, for people who watch; NULL = there is only one
     const char *instance; // borrowed: distinguishes this process from others with the same name
     struct replica_reports *reports; // borrowed: the reports of other replicas; NULL = there are none
-    // Returns the names of all replicas as a JSON list, or NULL: they are not known. May be NULL.
-    const char *(*replicas)(void *ctx);
     // Finds the object that a pod belongs to, and how often its agent sends a heartbeat. ERR_UNAVAILABLE: the pod is
     // not known here yet, and the agent shall connect again. ERR_CONFLICT: the pod was replaced. ERR_FORBIDDEN: it is
     // not ours. Strings are borrowed or in the arena.
@@ -32,10 +30,7 @@ struct gateway_config {                // a limit of 0 = its default
     int (*kill)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err);
     const struct provisioner *provisioner; // borrowed; NULL = clients create and delete no groups here
     void *ctx;
-    // Returns how much more a namespace may hold and do than another one (operator/proxy/tenant.h). NULL: all are
-    // equal.
-    uint32_t (*weight)(const void *weights, const char *ns);
-    const void *weights;      // borrowed
+    const char *weights;      // borrowed: of namespaces (operator/proxy/weights.h); NULL = all are equal
     unsigned max_connections; // 16384; half of them may be clients
     unsigned max_pending;     // open questions to the authority; 1024
     unsigned max_calls;       // open calls of one client; 4096

@@ -65,10 +65,9 @@ static int connect_peer(struct gateway *g, struct ws_session *ws, const struct t
                         struct ws_request *r, struct err *err)
 {
     struct connection *c = connection_new(g, ws, t, HELLO_MAX, take_hello);
-    c->token = token ? xstrdup(token) : NULL;
     c->open = admission_is_open(g, r);
     snprintf(c->address, sizeof c->address, "%s", ws_request_peer(r));
-    int code = t->kind == TARGET_CONNECT ? agent_upgrade(c, err) : client_upgrade(c, err);
+    int code = t->kind == TARGET_CONNECT ? agent_upgrade(c, token, err) : client_upgrade(c, token, err);
     if (code == 0)
         ws_session_set_user(ws, c);
     else

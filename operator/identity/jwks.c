@@ -160,11 +160,6 @@ void jwks_free(struct jwks *j)
     free(j);
 }
 
-size_t jwks_count(const struct jwks *j)
-{
-    return j->n;
-}
-
 const struct jwk *jwks_find(const struct jwks *j, const char *kid)
 {
     for (size_t i = 0; i < j->n; i++)

@@ -47,7 +47,6 @@ int kube_config_in_cluster(const char *root, const char *host, const char *port,
             "this is not a pod of a cluster (KUBERNETES_SERVICE_HOST and _PORT are not set) and no kubeconfig "
             "is given; name one");
     struct kube_config c = {0};
-    arena_init(&c.arena, 0);
     const char *dir = arena_printf(&c.arena, "%s/var/run/secrets/kubernetes.io/serviceaccount", root);
     bool v6 = strchr(host, ':') != NULL;
     c.source = "in-cluster";
@@ -303,7 +302,6 @@ int kube_config_load(const char *path, const char *context, struct kube_config *
         return kube_config_in_cluster("", getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), ret,
                                       err);
     struct kube_config c = {0};
-    arena_init(&c.arena, 0);
     const char *file = first_file(path, &c.arena);
     int r = file ? load(file, context, &c, err) : err_set(err, ERR_NOT_FOUND, "kubeconfig %s does not exist", path);
     if (r < 0) {

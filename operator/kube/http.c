@@ -4,7 +4,6 @@
 #include "common/base/buf.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/kube/http_pool.h"
 
 #include <curl/curl.h>
@@ -151,7 +150,7 @@ static struct http_exchange *exchange_new(struct http *h)
         abort();
     x->http = h;
     list_init(&x->link);
-    buf_init(&x->body, h->max_body);
+    x->body = BUF_INIT(h->max_body);
     curl_easy_setopt(e, CURLOPT_PRIVATE, x);
     curl_easy_setopt(e, CURLOPT_ERRORBUFFER, x->error);
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
@@ -438,7 +437,7 @@ int http_new(struct loop *loop, const struct kube_config *config, const char *us
     h->max_body = max_body;
     list_init(&h->active);
     list_init(&h->idle);
-    buf_init(&h->url, HTTP_MAX_URL);
+    h->url = BUF_INIT(HTTP_MAX_URL);
     h->trim = loop_timer_new(loop, on_trim, h);
     h->share = curl_share_init();
     if (!h->share)

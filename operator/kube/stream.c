@@ -14,7 +14,7 @@ enum {
 
 void line_splitter_init(struct line_splitter *s, size_t max_line)
 {
-    buf_init(&s->partial, max_line ? max_line : STREAM_MAX_LINE);
+    s->partial = BUF_INIT(max_line ? max_line : STREAM_MAX_LINE);
 }
 
 void line_splitter_done(struct line_splitter *s)
@@ -177,10 +177,10 @@ struct list_splitter {
 struct list_splitter *list_splitter_new(size_t max_item)
 {
     struct list_splitter *s = xcalloc(1, sizeof *s);
-    buf_init(&s->key, LIST_MAX_KEY);
-    buf_init(&s->item, max_item ? max_item : LIST_MAX_ITEM);
-    buf_init(&s->version, LIST_MAX_TEXT);
-    buf_init(&s->token, LIST_MAX_TEXT);
+    s->key = BUF_INIT(LIST_MAX_KEY);
+    s->item = BUF_INIT(max_item ? max_item : LIST_MAX_ITEM);
+    s->version = BUF_INIT(LIST_MAX_TEXT);
+    s->token = BUF_INIT(LIST_MAX_TEXT);
     return s;
 }
 

@@ -39,7 +39,7 @@ int claim_of_group(const struct workergroup *g, const char *uid, struct arena *a
     const struct resources *one = needs(container.cpu_milli, facts.gpus, a);
     for (int32_t i = 0; i < g->spec.replicas; i++)
         each[i] = one;
-    *ret = (struct nodes_gang){uid, g->spec.strategy, each, g->spec.replicas};
+    *ret = (struct nodes_gang){uid, g->spec.gang.strategy, each, g->spec.replicas};
     return 0;
 }
 
@@ -60,7 +60,7 @@ int claim_of_placementgroup(const struct placementgroup *p, const char *uid, str
     }
     for (int32_t i = 0; i < b.n; i++)
         each[i] = of_shape[b.shape[i]];
-    *ret = (struct nodes_gang){uid, p->spec.strategy, each, b.n};
+    *ret = (struct nodes_gang){uid, p->spec.gang.strategy, each, b.n};
     return 0;
 }
 

@@ -361,9 +361,3 @@ bool cluster_silent(const struct cluster *c, const char *name, int64_t now_ms, i
         *ret_ms = MIN(left, CLUSTER_REPORT_MS);
     return left <= 0;
 }
-
-int64_t cluster_used(const struct cluster *c, const char *node, int resource_id)
-{
-    const struct room *r = map_get(&c->rooms, node);
-    return r ? room_used(r, resource_id) : 0;
-}

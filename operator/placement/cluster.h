@@ -50,7 +50,6 @@ int64_t cluster_silent_ms(const struct cluster *c,
 // Returns true if the node is not ready although it had the time to report. *ret_ms is the rest of that time, if any is
 // left.
 bool cluster_silent(const struct cluster *c, const char *name, int64_t now_ms, int64_t *ret_ms);
-int64_t cluster_used(const struct cluster *c, const char *node, int resource_id); // for tests and metrics
 
 // An object whose pods take room.
 struct holder {

@@ -90,7 +90,7 @@ void args_pause(struct call *c, bool pause)
 {
     struct peer *p = &c->session->peer;
     const struct record_header h = {.type = pause ? RECORD_HOLD : RECORD_GO, .call = c->req.id, .rank = RECORD_GROUP};
-    if (c->args.paused == pause || is_complete(c) || !p->out || p->close_code)
+    if (!c->args.partial || c->args.paused == pause || is_complete(c) || !p->out || p->close_code)
         return;
     c->args.paused = pause;
     record_writer_insist(p->out, &h);

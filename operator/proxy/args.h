@@ -25,7 +25,7 @@ bool args_missing(const struct call *c);
 // of its arguments already. ERR_LIMIT, ERR_THROTTLED, ERR_INVALID.
 int args_piece(struct call *c, const struct call_body *piece, bool last, struct err *err);
 
-// For parked arguments: tells the client to pause, or to go on.
+// For parked arguments: tells the client to pause, or to go on. Nothing happens if the call has all of its arguments.
 void args_pause(struct call *c, bool pause);
 // For parked arguments: the call can be sent once args_body() has this many bytes. SIZE_MAX: once all have arrived.
 void args_want(struct call *c, size_t bytes);

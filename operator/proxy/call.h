@@ -82,7 +82,7 @@ struct call {
     uint64_t seq;
     struct list of_group; // in the group's list until it is answered
     struct list open;     // in one of the session's lists until it is answered
-    // In the list in which it waits: the session's `blocked_calls`, its `queue` or the group's `tasks`.
+    // In the list in which it waits: the session's `blocked_calls`, a wait queue, or the group's `tasks`.
     struct list link;
     struct wait_queue *queue; // NULL unless it is CALL_WAITING
     struct list flowing; // in the router's list while a client or rank was told to pause, or results are being joined

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/call_dispatch.h"
 
-#include "common/wire/batch.h"
-#include "common/wire/mode.h"
 #include "operator/proxy/args.h"
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/delivery.h"
@@ -10,7 +8,6 @@
 #include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
-#include "operator/proxy/tenant.h"
 #include "operator/proxy/wait_queue.h"
 
 #include <string.h>
@@ -247,86 +244,6 @@ static int send_first(struct call *c, const struct call_body *first, const struc
                  : send_same(c, first, c->req.single ? 1 : c->req.world, err);
 }
 
-// JSON up to some length may contain references, which must be looked up. JSON in shared memory can be read where it
-// is, and is passed on if it contains none. A client that changes it meanwhile changes its own arguments.
-static bool needs_no_look(const struct router *r, const struct call_body *first, const struct record_call *parts,
-                          size_t *want)
-{
-    size_t most = r->config.whole_json, len = parts->args_len;
-    const char *args = len ? parts->args : first->next;
-    size_t seen = len ? len : first->next_len;
-    if (!most || len > most || batch_is_safetensors(args, seen))
-        return true;
-    if (first->next_last && !ref_mentioned_in(parts->args, len, first->next, first->next_len))
-        return true;
-    if (!seen) // anything more will do: bytes in shared memory then go to a rank in one segment
-        *want = first->len;
-    else
-        *want = 4 + parts->head_len + (len < SAFETENSORS_PREFIX ? SAFETENSORS_PREFIX : most + 1);
-    return false;
-}
-
-// Splits the batch while it arrives, if that is possible. `c` is NULL if there is no call yet. False: more of the batch
-// must arrive first.
-static bool plan_rows(struct session *s, struct call *c, const struct request *q, const struct record_call *parts,
-                      struct call_start *ret, size_t *want)
-{
-    struct err *err = &ret->err;
-    size_t head;
-    if (!split_stream_ready(parts, &head, want)) {
-        *want += *want ? 4 + parts->head_len : 0;
-        return false;
-    }
-    int got = c ? delivery_take_head(c, ret->plan, &ret->split, err) : 0;
-    ret->prepare = got == 0 && delivery_head_is_long(head);
-    if (got == 0 && !ret->prepare) {
-        got = split_stream_make(q->method, ret->plan->d.n_chunks, q->pad, parts, s->quota, &ret->split, err);
-        if (ret->split && split_stream_aim(ret->split, q->method, ret->plan, err) < 0)
-            got = err->code;
-    }
-    ret->verdict = got < 0 ? got : ret->verdict;
-    *want = 0;
-    return got < 0 || ret->split || ret->prepare;
-}
-
-// Plans which rank gets which arguments, as far as their beginning tells. False: *want bytes of the body must arrive
-// first; 0 = all.
-static bool plan(struct session *s, const struct group *g, struct call *c, const struct request *q,
-                 const struct call_body *first, struct call_start *ret, size_t *want)
-{
-    struct record_call parts;
-    struct err *err = &ret->err;
-    *want = 0;
-    if (record_call_decode(first->data, first->len, &parts, err) < 0 ||
-        dispatch_plan_make(q, g, &parts, s->quota, &ret->plan, err) < 0) {
-        ret->verdict = err->code;
-        return true;
-    }
-    if (dispatch_plan_is_whole(q, ret->plan))
-        return needs_no_look(s->router, first, &parts, want);
-    return ret->plan && ret->plan->d.form == MODE_ROWS && plan_rows(s, c, q, &parts, ret, want);
-}
-
-void call_start_forget(struct call_start *start)
-{
-    dispatch_plan_free(TAKE_PTR(start->plan));
-    split_stream_free(TAKE_PTR(start->split));
-}
-
-bool call_decide(struct session *s, const struct group *g, struct request *q, const struct call_body *first,
-                 struct call_start *ret, size_t *want)
-{
-    *ret = (struct call_start){.err = ERR_INIT};
-    *want = 0;
-    ret->verdict = request_resolve(q, g, s, false, &ret->err);
-    if (ret->verdict < 0 || ret->verdict == VERDICT_WAIT) // nobody knows before the group is ready
-        return true;
-    bool enough = plan(s, g, NULL, q, first, ret, want);
-    if (!enough || ret->verdict < 0 || ret->prepare)
-        call_start_forget(ret);
-    return enough;
-}
-
 // False: the call has failed.
 static bool begin_stream(struct call *c, const struct call_body *first)
 {
@@ -383,6 +300,8 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
 // Returns true if enough of the arguments has arrived. If not, the client is told to send more.
 static bool suffices(struct call *c, struct call_start *ret)
 {
+    if (!args_parked(c))
+        return true;
     if (delivery_awaited(c))
         return false;
     for (bool planned = false; !planned;) {
@@ -395,12 +314,10 @@ static bool suffices(struct call *c, struct call_start *ret)
         if (r == 0)
             return false;
         const struct call_body here = args_body(c);
-        planned = plan(c->session, c->group, c, &c->req, &here, ret, &want);
+        planned = call_start_plan(ret, c->session, c->group, c, &c->req, &here, &want);
         if (!planned && !want)
             want = SIZE_MAX;
         args_want(c, want);
-        if (!planned || ret->verdict < 0 || ret->prepare)
-            call_start_forget(ret);
         if (ret->prepare) {
             args_pause(c, true);
             delivery_prepare(c, true);
@@ -461,11 +378,11 @@ static void call_resubmit(struct call *c)
         refuse_waiting(c);
         return;
     }
-    if (start.verdict == VERDICT_WAIT && args_parked(c))
+    if (start.verdict == VERDICT_WAIT)
         args_pause(c, true);
     if (start.verdict == VERDICT_WAIT || (start.verdict == VERDICT_QUEUE && queued))
         return;
-    if (start.verdict >= 0 && args_parked(c) && !suffices(c, &start))
+    if (start.verdict >= 0 && !suffices(c, &start))
         return;
     if (start.verdict < 0) {
         call_fail_err(c, &start.err);
@@ -477,8 +394,7 @@ static void call_resubmit(struct call *c)
     }
     take_plan(c, &start);
     if (start.verdict == VERDICT_QUEUE) {
-        if (args_parked(c))
-            args_pause(c, true);
+        args_pause(c, true);
         queue_task(c);
         return;
     }

@@ -34,8 +34,7 @@ static int answer_json(struct call *c, const struct record_part *results, uint32
 
 static int answer_bodies(struct call *c, const struct record_part *results, uint32_t n, struct err *err)
 {
-    _cleanup_(scatter_done) struct scatter doc;
-    scatter_init(&doc);
+    _cleanup_(scatter_done) struct scatter doc = SCATTER_INIT;
     body_list_begin(&doc, n);
     for (uint32_t i = 0; i < n; i++) {
         body_list_before(&doc, results[i].len);

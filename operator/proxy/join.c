@@ -113,7 +113,7 @@ static struct join *join_new(const struct call *c)
     memset(j->index, 0xff, d->world * sizeof *j->index);
     for (uint32_t i = 0; i < d->n_keep; i++)
         j->index[d->keep[i]] = i;
-    scatter_init(&j->doc);
+    j->doc = SCATTER_INIT;
     return j;
 }
 

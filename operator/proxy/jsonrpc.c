@@ -81,7 +81,7 @@ bool jsonrpc_idle(const struct jsonrpc *j)
 // `id`: NULL = a notification.
 static void envelope_begin(struct json_writer *w, const char *id)
 {
-    writer_init(w, 0);
+    *w = WRITER_INIT;
     writer_object(w, NULL);
     writer_str(w, "jsonrpc", "2.0");
     if (id)

@@ -30,8 +30,6 @@ void router_init(struct router *r, const struct router_config *config)
     quota_in_steps(r->bytes);
     r->stats.clock = config->clock;
     r->stats.replica = config->replica;
-    r->stats.replicas = config->replicas;
-    r->stats.ctx = config->ctx;
     if (!r->config.turn_work)
         r->config.turn_work = ROUTER_TURN_WORK;
     if (!r->config.pause_mark) {
@@ -479,6 +477,11 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
     if (!call_slot_has_all(slot))
         return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
     return take_answer(slot, rec);
+}
+
+void router_replicas(struct router *r, const char *names)
+{
+    r->stats.replicas = names;
 }
 
 int64_t router_wait_ms(const struct router *r)

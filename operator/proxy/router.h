@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proxy without its sockets: it decides which client's call goes to which worker processes, and what goes back.
-// Records and events go in, records come out. It does no I/O. It never calls back with news, because the callee could
-// end the session or the member that is being worked on: news waits for router_changed(). Two functions of
-// router_config only answer a question and change nothing here: the weight of a namespace, and the names of the
-// operator's replicas. A job (job.h) calls its own functions, which belong to the proxy: `work` in steps, then `done`,
-// in router_turn().
+// Records and events go in, records come out. It does no I/O. It never calls its owner back, because the callee could
+// end the session or the member that is being worked on: news waits for router_changed(). A job (job.h) calls its own
+// functions, which belong to the proxy: `work` in steps, then `done`, in router_turn().
 //
 // The owner of the connections
 //
@@ -31,6 +29,9 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
                           const char *last_lines); // what the process has printed; NULL = not known
 // The GPUs of a rank, as a JSON list (common/wire/gpu.h), for group.info.
 void router_gpus(struct router *r, const char *uid, uint32_t rank, const char *json);
+// The names of all replicas of the operator, as a JSON list, for group.stats. Borrowed until the next call; NULL = they
+// are not known.
+void router_replicas(struct router *r, const char *names);
 
 // A worker process has connected, and its identity was verified. `pod` and `node` are for messages. ERR_UNAVAILABLE:
 // the group is not known here yet, the worker has to connect again. ERR_CONFLICT: its attempt is over.

@@ -16,12 +16,9 @@
 enum { ROUTER_TURN_WORK = 256 };
 
 struct router_config {
-    const struct clock *clock;          // borrowed
-    const char *replica;                // its own name, borrowed; NULL = there is only one replica
-    const char *(*replicas)(void *ctx); // names of all replicas, as a JSON list. May be NULL, or return NULL: not known
-    void *ctx;
-    uint32_t (*weight)(const void *weights, const char *ns); // weight of a namespace (tenant.h). NULL: 1 for each
-    const void *weights;
+    const struct clock *clock;  // borrowed
+    const char *replica;        // its own name, borrowed; NULL = there is only one replica
+    const char *weights;        // of namespaces (weights.h), borrowed; NULL = 1 for each
     uint32_t total_sessions;    // connections of all clients at a time; 0 = any number
     size_t total_bytes;         // bytes of bodies and calls, of all sessions and workers
     size_t session_bytes;       // the same for one session, and for all results of one call together

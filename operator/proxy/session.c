@@ -143,7 +143,7 @@ static int begin_method(struct session *s, const struct record *rec, const struc
     struct call_start start;
     const struct call_body body = {rec->body, rec->len, rec->blob, rec->next, rec->next_len, rec->next_last};
     request_read(&rec->h, head, g, &q);
-    if (piece && !call_decide(s, g, &q, &body, &start, &s->peer.want))
+    if (piece && !call_start_decide(&start, s, g, &q, &body, &s->peer.want))
         return ROUTER_COLLECT;
     struct call *c = call_new(s, &q, g, piece || rec->blob || rec->len > COPIED ? 0 : rec->len);
     if (!c) {

@@ -263,8 +263,7 @@ static int split_pieces(const struct splitting *p, const struct batch *b, struct
     int r = 0;
     for (uint32_t i = 0; i < p->s->n && r == 0; i++) {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
-        _cleanup_(scatter_done) struct scatter doc;
-        scatter_init(&doc);
+        _cleanup_(scatter_done) struct scatter doc = SCATTER_INIT;
         r = batch_slice(b, i * p->s->each, p->s->each, &a, &doc, err);
         if (r == 0)
             r = add_piece(p, i, &doc, err);

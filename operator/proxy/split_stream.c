@@ -57,8 +57,7 @@ static int add_to_piece(const struct split_stream *s, struct call *c, size_t pie
 static int make_head(const char *method, struct split_stream *s, uint32_t i, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
-    _cleanup_(scatter_done) struct scatter doc;
-    scatter_init(&doc);
+    _cleanup_(scatter_done) struct scatter doc = SCATTER_INIT;
     int r = batch_slice(&s->batch, i * s->each, s->each, &a, &doc, err);
     size_t len = doc.own.len;
     if (r == 0 && len > SPLIT_MADE_MAX - s->heads->len)

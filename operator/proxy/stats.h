@@ -47,11 +47,10 @@ struct stats_method {
 
 struct stats_common { // for all groups
     const struct clock *clock;
-    const char *replica;                // name of this replica; NULL = there is only one
-    const char *(*replicas)(void *ctx); // names of all replicas, as a JSON list. May be NULL, or return NULL: not known
-    void *ctx;
-    int64_t now_us;    // read once in a turn of the loop, because that costs as much as the rest. 0 = not read yet
-    uint32_t n_series; // methods that have metrics of their own
+    const char *replica;  // name of this replica; NULL = there is only one
+    const char *replicas; // names of all replicas, as a JSON list; NULL = not known
+    int64_t now_us;       // read once in a turn of the loop, because that costs as much as the rest. 0 = not read yet
+    uint32_t n_series;    // methods that have metrics of their own
 };
 
 struct stats { // of a group

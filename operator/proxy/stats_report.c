@@ -81,9 +81,8 @@ void stats_report_group(const struct group *g, struct buf *out)
     _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     group_names_write(g, &w);
-    const char *replicas = s->common->replicas ? s->common->replicas(s->common->ctx) : NULL;
-    if (replicas)
-        writer_raw(&w, "replicas", replicas, strlen(replicas));
+    if (s->common->replicas)
+        writer_raw(&w, "replicas", s->common->replicas, strlen(s->common->replicas));
     writer_i64(&w, "worldSize", g->world);
     writer_i64(&w, "nowMicros", clock_mono_us(s->common->clock));
     writer_list(&w, "boundsMicros");

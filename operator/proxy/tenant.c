@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/tenant.h"
 
+#include "operator/proxy/weights.h"
+
 #include <stdlib.h>
 
 #define SLICE_MIN 64u // of work: less is not worth a step
 
 uint32_t tenant_weight(const struct router *r, const char *ns)
 {
-    return r->config.weight ? r->config.weight(r->config.weights, ns) : 1;
+    return weights_of(r->config.weights, ns);
 }
 
 struct tenant *tenant_get(struct router *r, const char *ns)

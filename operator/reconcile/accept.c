@@ -12,7 +12,7 @@ static const char *unsupported(const struct workergroup_spec *s)
 {
     if (s->runtime == RUNTIME_PLAIN && s->has_worker)
         return "spec.worker is for the runtime Agent: give the container a command, or set spec.runtime to Agent";
-    if (s->pod_per == POD_PER_NODE)
+    if (s->gang.pod_per == POD_PER_NODE)
         return "spec.placement.podPer Node is not supported for a WorkerGroup by this version: leave it out";
     if (s->runtime == RUNTIME_PLAIN && s->restart_policy == RESTART_WORKER)
         return "spec.restartPolicy Worker is for the runtime Agent: use Group or Never";

@@ -4,7 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/endpointslice.h"
-#include "operator/reconcile/names.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/wait.h"
 
 #include <inttypes.h>

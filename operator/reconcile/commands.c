@@ -3,7 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/wire/record.h"
-#include "operator/reconcile/names.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/orders.h"
 
 enum { RETRY_MS = 2000 }; // after an agent has refused a command, or could not carry it out
@@ -94,8 +94,8 @@ static int64_t end_left_ms(const struct group_decision *d, const struct agent_fa
 {
     const struct group_view *v = d->v;
     int64_t since = MAX(f->changed_ms, MAX(v->leading_ms, v->reach.listening_ms));
-    int64_t longest = (int64_t)d->wg->spec.node_lost_s * 1000, rest = MIN(since + longest - v->gang.now_ms, longest),
-            left;
+    int64_t longest = (int64_t)d->wg->spec.gang.node_lost_s * 1000,
+            rest = MIN(since + longest - v->gang.now_ms, longest), left;
     if (!ranks_agent_there(f) && group_pods_silence(v, f->changed_ms, DIAL_IN_MIN_MS, &left) == REACH_COUNTS)
         return 0;
     return ranks_agent_there(f) ? rest : MIN(left, rest);

@@ -24,10 +24,7 @@ struct gang_decision {
     struct plan *plan;
     struct conditions conditions;
     const char *name; // of the Service; the names of dry run pods begin with it
-    enum strategy strategy;
-    const char *topology_key;
-    int32_t timeout_s;   // for kube-scheduler to bind all pods
-    int32_t node_lost_s; // a node that is silent for longer is lost
+    const struct gang_spec *spec;
     int32_t size;        // replicas or bundles
     int32_t incarnation; // of the status that the decision leads to
     bool borrowed;       // the pods belong to PlacementGroups, which replace them

@@ -7,8 +7,8 @@ static bool gang_of(struct gang_decision *g, bool beside, struct gang *ret)
 {
     struct bundle *bundles = arena_array(g->a, (size_t)g->size, sizeof *bundles);
     *ret = (struct gang){
-        .strategy = g->strategy,
-        .topology_key = g->topology_key,
+        .strategy = g->spec->strategy,
+        .topology_key = g->spec->topology_key,
         .bundles = bundles,
         .n_bundles = (size_t)g->size,
         .avoid = g->v->memory->contended,

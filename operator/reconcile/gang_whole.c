@@ -25,7 +25,7 @@ static void not_bound_in_time(struct gang_decision *g, const char *given_back, c
             plan_avoid(g->plan, pods->live[i]->pin);
     g->owner->give_back(g, REASON_BIND_TIMEOUT,
                         arena_printf(g->a, "%d of %zu pods were bound within %d s: %s deleted and planned again%s",
-                                     pods->bound, pods->n_live, g->timeout_s, given_back, why));
+                                     pods->bound, pods->n_live, g->spec->timeout_s, given_back, why));
 }
 
 static void wait_until_bound(struct gang_decision *g)
@@ -33,8 +33,8 @@ static void wait_until_bound(struct gang_decision *g)
     const struct gang_pods *pods = g->pods;
     const struct pod *p = pods->unschedulable, *astray = pinned_astray(g);
     const char *given_back = pods->older ? "the new ones are" : "all are";
-    int64_t left =
-        wait_left(g->v->memory, g->plan, WAIT_BIND, 1, pods->newest_ms, (int64_t)g->timeout_s * 1000, g->v->now_ms);
+    int64_t left = wait_left(g->v->memory, g->plan, WAIT_BIND, 1, pods->newest_ms, (int64_t)g->spec->timeout_s * 1000,
+                             g->v->now_ms);
     const char *why =
         p && p->unschedulable_message ? arena_printf(g->a, "; %s: %s", p->obj.meta.name, p->unschedulable_message) : "";
     if (astray) {

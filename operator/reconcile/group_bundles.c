@@ -59,7 +59,7 @@ static bool is_live(const struct taking *t, const struct pod *p)
 {
     const struct gang_view *v = &t->v->gang;
     return p->node && !p->obj.meta.deleted_ms && !pod_terminal(p) &&
-           !pod_node_gone(v->cluster, p, t->v->wg->spec.node_lost_s, v->now_ms, NULL);
+           !pod_node_gone(v->cluster, p, t->v->wg->spec.gang.node_lost_s, v->now_ms, NULL);
 }
 
 static bool is_better(const struct bundle_pod *h, const struct pod *p, bool live)

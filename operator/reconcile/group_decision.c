@@ -40,7 +40,6 @@ void group_decision_look_back(struct group_decision *d)
     d->v = &d->view_before;
     d->wg = d->view_before.wg;
     d->gang.v = &d->v->gang;
-    d->gang.node_lost_s = d->wg->spec.node_lost_s;
     group_pods_take(d->v, strtoull(was->pods ? was->pods : "", NULL, 16), d->a, &d->pods);
     d->gang.borrowed = d->pods.bundles;
     d->plan->waits[WAIT_KILLED] = d->pods.killed;

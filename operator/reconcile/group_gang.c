@@ -48,11 +48,11 @@ static const char *strategy_of(const struct group_view *v)
     const struct placementgroup *first = NULL;
     for (size_t i = 0; i < v->wg->spec.n_placement_groups; i++) {
         const struct placementgroup *p = v->placementgroups[i];
-        if (p && first && p->spec.strategy != first->spec.strategy)
+        if (p && first && p->spec.gang.strategy != first->spec.gang.strategy)
             return "Mixed";
         first = first ? first : p;
     }
-    return strategy_name(first ? first->spec.strategy : v->wg->spec.strategy);
+    return strategy_name(first ? first->spec.gang.strategy : v->wg->spec.gang.strategy);
 }
 
 static struct workergroup_status status_of(const struct group_decision *d)
@@ -164,7 +164,7 @@ static const char *old_place(struct group_decision *d, int32_t index)
     if (!workergroup_has_agent(d->wg) || !d->pods.gang.existing || !f->node || !f->pod || !str_starts(f->pod, name))
         return NULL;
     const struct room *r = cluster_room(d->v->gang.cluster, f->node);
-    bool fits = r && node_admits(r->node, needs, d->wg->spec.topology_key) == NODE_OK &&
+    bool fits = r && node_admits(r->node, needs, d->wg->spec.gang.topology_key) == NODE_OK &&
                 room_fit(r, false, &nothing, &needs->requests) > 0;
     return fits ? f->node : NULL;
 }
@@ -233,10 +233,7 @@ void group_gang_init(struct group_decision *d)
         .a = d->a,
         .plan = d->plan,
         .name = wg->obj.meta.name,
-        .strategy = wg->spec.strategy,
-        .topology_key = wg->spec.topology_key,
-        .timeout_s = wg->spec.timeout_s,
-        .node_lost_s = wg->spec.node_lost_s,
+        .spec = &wg->spec.gang,
         .size = wg->spec.replicas,
         .incarnation = d->pods.gang.incarnation,
         .borrowed = d->pods.bundles,

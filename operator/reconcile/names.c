@@ -74,8 +74,7 @@ const char *group_service(const struct workergroup *wg, struct arena *a)
 // Everything that the processes are made from, as a text to compare.
 static const char *worker_text(const struct worker_spec *s, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str_set(&w, "module", s->module);
     writer_str_set(&w, "python", s->python);
@@ -116,8 +115,7 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
 // variables whose values the kubelet looks up.
 static const char *container_text(const struct worker_spec *s, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_bool(&w, "bringsCommand", s->module || s->python || s->n_command);
     writer_list(&w, "env");
@@ -152,8 +150,9 @@ uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
 {
     const struct workergroup_spec *s = &wg->spec;
     struct arena a = ARENA_INIT;
-    const char *text = arena_printf(&a, "%016" PRIx64 " %d %d %d %d %s", template_hash, s->replicas,
-                                    s->workers_per_replica, s->rendezvous_port, (int)s->strategy, s->topology_key);
+    const char *text =
+        arena_printf(&a, "%016" PRIx64 " %d %d %d %d %s", template_hash, s->replicas, s->workers_per_replica,
+                     s->rendezvous_port, (int)s->gang.strategy, s->gang.topology_key);
     if (s->runtime == RUNTIME_AGENT)
         text = arena_printf(&a, "%s Agent %s", text, container_text(&s->worker, &a));
     for (size_t i = 0; i < s->n_placement_groups; i++)

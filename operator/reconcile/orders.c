@@ -27,7 +27,7 @@ static const char *master_host(struct group_decision *d)
 
 static void write_group(struct group_decision *d, struct json_writer *b)
 {
-    writer_init(b, 0);
+    *b = WRITER_INIT;
     writer_object(b, NULL);
     writer_str(b, "group", d->wg->obj.meta.uid);
     writer_i64(b, "attempt", d->progress.attempt);

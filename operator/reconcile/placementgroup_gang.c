@@ -81,7 +81,10 @@ static int32_t first_of(const struct bundles *b, size_t shape)
     return i;
 }
 
-size_t placementgroup_gang_dry_runs(const struct placementgroup_decision *d, struct gang_dry_run **ret)
+// The pods that the API server checks: one pod with a bundle of each shape, because a rule (a LimitRange, a policy) may
+// allow one shape and refuse another. If there are more shapes than can be remembered, their creation shows whether
+// they are allowed.
+static size_t dry_runs(const struct placementgroup_decision *d, struct gang_dry_run **ret)
 {
     const struct bundles *b = &d->bundles;
     size_t n = MIN(b->n_shapes, (size_t)DRY_RUNS_FURTHER + 1);
@@ -130,7 +133,7 @@ static bool find_needs(struct placementgroup_decision *d)
         struct pod_constraints *needs = arena_new(d->a, struct pod_constraints);
         if (bundlepod_needs(b, d->v->gang.memory->dry_run_pod, &i, 1, d->a, needs, &err) < 0)
             return gang_invalid(&d->gang, err.msg);
-        for (size_t k = 0; k < needs->requests.n && d->plg->spec.pod_per == POD_PER_NODE; k++)
+        for (size_t k = 0; k < needs->requests.n && d->plg->spec.gang.pod_per == POD_PER_NODE; k++)
             if (needs->requests.items[k].id == RESOURCE_PODS)
                 needs->requests.items[k].milli = 1;
         shape->needs = needs;
@@ -159,7 +162,7 @@ struct new_pod { // a pod to create, with these bundles
 static size_t new_pods(struct placementgroup_decision *d, const struct placement *placed, struct new_pod **ret)
 {
     const struct bundles *b = &d->bundles;
-    bool per_node = d->plg->spec.pod_per == POD_PER_NODE;
+    bool per_node = d->plg->spec.gang.pod_per == POD_PER_NODE;
     struct map by_node = MAP_INIT;
     struct new_pod *pods = arena_array(d->a, (size_t)b->n, sizeof *pods), **of;
     size_t n = 0;
@@ -200,7 +203,7 @@ static int32_t *free_indexes(struct placementgroup_decision *d, const struct new
         if (index >= 0 && (size_t)index < all)
             taken[index] = true;
     }
-    if (d->plg->spec.pod_per == POD_PER_BUNDLE) {
+    if (d->plg->spec.gang.pod_per == POD_PER_BUNDLE) {
         for (size_t i = 0; i < n; i++)
             indexes[i] = pods[i].items[0];
         return indexes;
@@ -287,10 +290,7 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
         .a = d->a,
         .plan = d->plan,
         .name = bundlepod_gang(plg, d->a),
-        .strategy = plg->spec.strategy,
-        .topology_key = plg->spec.topology_key,
-        .timeout_s = plg->spec.timeout_s,
-        .node_lost_s = plg->spec.node_lost_s,
+        .spec = &plg->spec.gang,
         .size = d->bundles.n,
         .incarnation = d->pods.gang.incarnation,
         .needs_setup = true,
@@ -298,7 +298,7 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
         .gone_text = "waits until the pods that had its bundles are gone",
         .pods = &d->pods.gang,
     };
-    d->gang.n_dry_runs = placementgroup_gang_dry_runs(d, &d->gang.dry_runs);
+    d->gang.n_dry_runs = dry_runs(d, &d->gang.dry_runs);
     d->gang.refused = gang_verdict_refused_lately(&d->gang);
     conditions_init(&d->gang.conditions, types, plg->obj.meta.generation, s->conditions, s->n_conditions);
     conditions_alive(&d->gang.conditions);

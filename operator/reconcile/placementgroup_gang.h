@@ -19,7 +19,3 @@ struct placementgroup_decision {
 
 // Call this when the other parts of the decision are known.
 void placementgroup_gang_init(struct placementgroup_decision *d);
-// The pods that the API server checks: one pod with a bundle of each shape, because a rule (a LimitRange, a policy) may
-// allow one shape and refuse another. If there are more shapes than can be remembered, their creation shows whether
-// they are allowed.
-size_t placementgroup_gang_dry_runs(const struct placementgroup_decision *d, struct gang_dry_run **ret);

@@ -27,7 +27,7 @@ static bool lost_a_gpu(const struct placementgroup_view *v, size_t i)
 static const char *death_of(const struct placementgroup_view *v, size_t i, int64_t *ret_left)
 {
     const struct pod *p = v->gang.pods[i];
-    if (pod_node_gone(v->gang.cluster, p, v->plg->spec.node_lost_s, v->gang.now_ms, ret_left))
+    if (pod_node_gone(v->gang.cluster, p, v->plg->spec.gang.node_lost_s, v->gang.now_ms, ret_left))
         return FAILURE_NODE_LOST;
     if (p->obj.meta.deleted_ms)
         return lost_a_gpu(v, i) ? FAILURE_GPU_LOST : FAILURE_POD_DELETED;

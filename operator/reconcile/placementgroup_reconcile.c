@@ -166,19 +166,6 @@ static bool expand(struct placementgroup_decision *d, struct refusal *ret)
     return true;
 }
 
-size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_RUNS_FURTHER + 1])
-{
-    struct arena a = ARENA_INIT;
-    struct refusal refusal;
-    struct placementgroup_decision d = {.plg = plg, .a = &a};
-    struct gang_dry_run *dry_runs;
-    size_t n = expand(&d, &refusal) ? placementgroup_gang_dry_runs(&d, &dry_runs) : 0;
-    for (size_t i = 0; i < n; i++)
-        ret[i] = dry_runs[i].hash;
-    arena_done(&a);
-    return n;
-}
-
 void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret)
 {
     struct placementgroup_decision d = {.v = v, .plg = v->plg, .a = a, .plan = ret};

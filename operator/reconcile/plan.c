@@ -100,47 +100,50 @@ static void put_body(struct buf *b, const char *body)
     buf_puts(b, body);
 }
 
+static void describe_action(struct buf *b, const struct action *x)
+{
+    buf_printf(b, "%d ", x->stage);
+    switch (x->kind) {
+    case ACTION_DRY_RUN:
+        buf_printf(b, "dry-run pod%s%s\n", x->further ? " " : "", x->further ? x->name : "");
+        break;
+    case ACTION_CREATE_SERVICE:
+        buf_printf(b, "create service %s\n", x->name);
+        break;
+    case ACTION_CREATE_SLICE:
+        buf_printf(b, "create endpointslice %s\n", x->name);
+        break;
+    case ACTION_PATCH_SLICE:
+        buf_printf(b, "patch endpointslice %s\n", x->name);
+        break;
+    case ACTION_CREATE_POD:
+        buf_printf(b, "create pod %s on %s\n", x->name, x->node);
+        break;
+    case ACTION_DELETE_POD:
+        buf_printf(b, "delete pod %s%s\n", x->name, x->grace_s == 0 ? " by force" : "");
+        break;
+    case ACTION_DELETE_OWNER:
+        buf_printf(b, "delete the object\n");
+        break;
+    case ACTION_COMMAND:
+        buf_printf(b, "tell %s: %s ", x->name, record_type_name(x->command));
+        put_body(b, x->body);
+        buf_putc(b, '\n');
+        break;
+    case ACTION_STATUS:
+        buf_printf(b, "status %s\n", x->body);
+        break;
+    case ACTION_EVENT:
+        buf_printf(b, "event %s %s: %s\n", x->warning ? "Warning" : "Normal", x->reason, x->note);
+        break;
+    }
+}
+
 const char *plan_describe(const struct plan *p, struct arena *a)
 {
     struct buf b = BUF_INIT(256 * 1024);
-    for (size_t i = 0; i < p->n; i++) {
-        const struct action *x = &p->actions[i];
-        buf_printf(&b, "%d ", x->stage);
-        switch (x->kind) {
-        case ACTION_DRY_RUN:
-            buf_printf(&b, "dry-run pod%s%s\n", x->further ? " " : "", x->further ? x->name : "");
-            break;
-        case ACTION_CREATE_SERVICE:
-            buf_printf(&b, "create service %s\n", x->name);
-            break;
-        case ACTION_CREATE_SLICE:
-            buf_printf(&b, "create endpointslice %s\n", x->name);
-            break;
-        case ACTION_PATCH_SLICE:
-            buf_printf(&b, "patch endpointslice %s\n", x->name);
-            break;
-        case ACTION_CREATE_POD:
-            buf_printf(&b, "create pod %s on %s\n", x->name, x->node);
-            break;
-        case ACTION_DELETE_POD:
-            buf_printf(&b, "delete pod %s%s\n", x->name, x->grace_s == 0 ? " by force" : "");
-            break;
-        case ACTION_DELETE_OWNER:
-            buf_printf(&b, "delete the object\n");
-            break;
-        case ACTION_COMMAND:
-            buf_printf(&b, "tell %s: %s ", x->name, record_type_name(x->command));
-            put_body(&b, x->body);
-            buf_putc(&b, '\n');
-            break;
-        case ACTION_STATUS:
-            buf_printf(&b, "status %s\n", x->body);
-            break;
-        case ACTION_EVENT:
-            buf_printf(&b, "event %s %s: %s\n", x->warning ? "Warning" : "Normal", x->reason, x->note);
-            break;
-        }
-    }
+    for (size_t i = 0; i < p->n; i++)
+        describe_action(&b, &p->actions[i]);
     if (p->requeue_ms >= 0)
         buf_printf(&b, "again in %lld ms\n", (long long)p->requeue_ms);
     if (p->waits_for_room)

@@ -231,7 +231,8 @@ static void silent(struct group_decision *d, const char *ranks)
         d->pods.unreachable
             ? "its processes run on, and its pod stays: no other agent has been connected for that long either, so the "
               "operator itself may be unreachable; read its log, and check that pods can reach its Service"
-            : arena_printf(d->a, "its pod is replaced after placement.nodeLostSeconds (%d s)", d->wg->spec.node_lost_s);
+            : arena_printf(d->a, "its pod is replaced after placement.nodeLostSeconds (%d s)",
+                           d->wg->spec.gang.node_lost_s);
     conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_SILENT,
                    arena_printf(d->a, "the agent of %s is not connected; %s", ranks, what));
 }

@@ -254,11 +254,6 @@ int health_start(struct loop *loop, const struct health_options *options, struct
     return 0;
 }
 
-int health_port(const struct health *h)
-{
-    return listener_port(h->listener);
-}
-
 void health_stop(struct health *h)
 {
     if (!h)

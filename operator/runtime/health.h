@@ -20,5 +20,4 @@ struct health_options {
 
 // ERR_INVALID: it is not an address. ERR_UNAVAILABLE: the process cannot listen there. The message names the address.
 int health_start(struct loop *loop, const struct health_options *options, struct health **ret, struct err *err);
-int health_port(const struct health *h);
 void health_stop(struct health *h); // closes all connections; accepts NULL

@@ -93,8 +93,7 @@ static void step_releasing(struct leader *l, enum leader_event event, const stru
         finish_release(l);
         return;
     }
-    int64_t now = loop_now_ms(l->loop);
-    leader_step(&l->fsm, &(struct leader_input){event, lease, now, loop_wall_ms(l->loop)});
+    leader_step(&l->fsm, &(struct leader_input){event, lease, loop_now_ms(l->loop)});
     resign(l);
 }
 
@@ -122,9 +121,8 @@ static void step(struct leader *l, enum leader_event event, const struct lease *
         step_releasing(l, event, lease);
         return;
     }
-    const struct clock *clock = loop_clock(l->loop);
     struct leader_output out =
-        leader_step(&l->fsm, &(struct leader_input){event, lease, clock_mono_ms(clock), clock_wall_ms(clock)});
+        leader_step(&l->fsm, &(struct leader_input){event, lease, clock_mono_ms(loop_clock(l->loop))});
     if (out.action != LEADER_DO_NOTHING)
         send(l, out.action,
              l->fsm.rules.renew_deadline_ms / 3); // one or two lost requests must not cost the Lease

@@ -42,7 +42,7 @@ enum leader_action {
 struct leader_input {
     enum leader_event event;
     const struct lease *lease; // with LEADER_GOT and LEADER_WROTE
-    int64_t mono_ms, wall_ms;
+    int64_t mono_ms;
 };
 
 struct leader_output {

@@ -12,7 +12,7 @@
 enum { PAUSE_MS = 500 };
 
 struct listener {
-    int fd, port;
+    int fd;
     struct loop_poll *poll;
     struct loop_timer *pause; // armed while the process has no free descriptors; otherwise accept() would spin
     void (*accepted)(void *ctx, int fd);
@@ -48,7 +48,7 @@ int listener_start(struct loop *loop, const char *address, void (*accepted)(void
     if (fd < 0)
         return fd;
     struct listener *l = xcalloc(1, sizeof *l);
-    *l = (struct listener){.fd = fd, .port = port, .accepted = accepted, .ctx = ctx};
+    *l = (struct listener){.fd = fd, .accepted = accepted, .ctx = ctx};
     l->poll = loop_poll_read(loop, fd, on_ready, l, err);
     l->pause = loop_timer_new(loop, listen_again, l);
     if (!l->poll) {
@@ -57,11 +57,6 @@ int listener_start(struct loop *loop, const char *address, void (*accepted)(void
     }
     *ret = l;
     return 0;
-}
-
-int listener_port(const struct listener *l)
-{
-    return l->port;
 }
 
 void listener_stop(struct listener *l)

@@ -10,5 +10,4 @@ struct listener;
 // (non-blocking) descriptor.
 int listener_start(struct loop *loop, const char *address, void (*accepted)(void *ctx, int fd), void *ctx,
                    struct listener **ret, struct err *err);
-int listener_port(const struct listener *l);
 void listener_stop(struct listener *l); // accepts NULL

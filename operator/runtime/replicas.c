@@ -12,8 +12,8 @@
 struct replicas {
     struct store *pods;
     char *ns, *name;
-    bool stale;
     char *list; // NULL = not known
+    replicas_fn changed;
     replicas_rival_fn rival;
     void *ctx;
 };
@@ -57,20 +57,27 @@ static int by_name(const void *a, const void *b)
     return str_cmp_natural(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void look(struct replicas *r)
+// Returns NULL if our own pod is not known.
+static char *list_names(const struct replicas *r)
 {
     struct replica_names found = {.own = store_get(r->pods, r->ns, r->name)};
     struct json_writer w = WRITER_INIT;
-    free(TAKE_PTR(r->list));
-    r->stale = false;
     if (!found.own)
-        return;
+        return NULL;
     store_each(r->pods, visit, &found);
     if (found.n)
         qsort(found.names, found.n, sizeof *found.names, by_name);
     writer_strs(&w, NULL, found.names, found.n);
-    r->list = buf_take(&w.buf);
     free(found.names);
+    return buf_take(&w.buf);
+}
+
+static void look(struct replicas *r)
+{
+    char *old = r->list;
+    r->list = list_names(r);
+    r->changed(r->ctx, r->list);
+    free(old);
 }
 
 // Most pods of the cluster are no operators, and have no such label.
@@ -96,7 +103,7 @@ static void visit_rival(void *ctx, const struct object *o)
 
 static void look_for_rivals(struct replicas *r, const struct object *old, const struct object *now)
 {
-    const struct object *own = r->rival && now ? store_get(r->pods, r->ns, r->name) : NULL;
+    const struct object *own = now ? store_get(r->pods, r->ns, r->name) : NULL;
     bool is_own = own && str_eq(now->meta.ns, r->ns) && str_eq(now->meta.name, r->name);
     if (is_own && !old)
         store_each(r->pods, visit_rival, r);
@@ -109,16 +116,18 @@ static void on_pod(void *ctx, const struct object *old, const struct object *now
     struct replicas *r = ctx;
     const struct object *o = now ? now : old;
     if (labels_get(&o->meta.labels, same[0]) && str_eq(o->meta.ns, r->ns))
-        r->stale = true;
+        look(r);
     look_for_rivals(r, old, now);
 }
 
-struct replicas *replicas_new(struct store *pods, const char *ns, const char *name, replicas_rival_fn rival, void *ctx)
+struct replicas *replicas_new(struct store *pods, const char *ns, const char *name, replicas_fn changed,
+                              replicas_rival_fn rival, void *ctx)
 {
     struct replicas *r = xcalloc(1, sizeof *r);
     *r = (struct replicas){
-        .pods = pods, .ns = xstrdup(ns), .name = xstrdup(name), .stale = true, .rival = rival, .ctx = ctx};
+        .pods = pods, .ns = xstrdup(ns), .name = xstrdup(name), .changed = changed, .rival = rival, .ctx = ctx};
     store_subscribe(pods, on_pod, r);
+    look(r);
     return r;
 }
 
@@ -130,11 +139,4 @@ void replicas_free(struct replicas *r)
     free(r->ns);
     free(r->name);
     free(r);
-}
-
-const char *replicas_json(struct replicas *r)
-{
-    if (r->stale)
-        look(r);
-    return r->list;
 }

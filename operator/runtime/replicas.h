@@ -9,15 +9,16 @@
 
 struct replicas;
 
+// Gets the names of the running replicas that are not being deleted, as a JSON list in natural order. They are NULL if
+// our own pod is not known: outside the cluster, and until the first list of pods. The names are valid until the next
+// call. It is called by replicas_new(), and inside a change of the store.
+typedef void (*replicas_fn)(void *ctx, const char *names);
+
 // A pod of another installation has begun to run, and it watches the same namespaces. It is called inside a change of
 // the store, once each time such a pod begins to run. When our own pod becomes known, it is called for each such pod.
 typedef void (*replicas_rival_fn)(void *ctx, const char *ns, const char *pod, const char *watches);
 
 // `ns` and `name` are those of our own pod, and are copied. Subscribes to the store of pods, which must outlive it.
-// `rival` may be NULL.
-struct replicas *replicas_new(struct store *pods, const char *ns, const char *name, replicas_rival_fn rival, void *ctx);
+struct replicas *replicas_new(struct store *pods, const char *ns, const char *name, replicas_fn changed,
+                              replicas_rival_fn rival, void *ctx);
 void replicas_free(struct replicas *r); // the store must not change any more; accepts NULL
-
-// Returns the names of the running replicas that are not being deleted, as a JSON list in natural order. It is valid
-// until a pod changes. Returns NULL if our own pod is not known: outside the cluster, and until the first list of pods.
-const char *replicas_json(struct replicas *r);

@@ -22,7 +22,6 @@
 #include "operator/wiring/call_metrics.h"
 #include "operator/wiring/meshes.h"
 #include "operator/wiring/provision.h"
-#include "operator/wiring/weights.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -388,10 +387,10 @@ static void on_rival(void *ctx, const char *ns, const char *pod, const char *wat
                   "pod", pod, "namespace", ns, "watches", watches, NULL);
 }
 
-static const char *list_replicas(void *ctx)
+static void on_replicas(void *ctx, const char *names)
 {
     const struct binding *b = ctx;
-    return replicas_json(b->replicas);
+    router_replicas(gateway_router(b->gateway), names);
 }
 
 static struct gateway *start_gateway(struct binding *b, struct err *err)
@@ -404,12 +403,10 @@ static struct gateway *start_gateway(struct binding *b, struct err *err)
         .replica = o->options->identity,
         .instance = b->instance,
         .reports = b->reports,
-        .replicas = list_replicas,
         .pod = find_pod,
         .place = find_place,
         .worker = on_worker,
         .kill = kill_rank,
-        .weight = weights_of,
         .weights = o->options->weights,
         .memory = o->options->memory ? o->options->memory : memory_limit(),
         .sleeps = !o->options->spin,
@@ -454,7 +451,6 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
                                                                 .on_error = on_identity_error,
                                                                 .ctx = b});
     b->authority = identity_authority(b->identity);
-    b->replicas = replicas_new(o->stores[KIND_POD], o->ns, o->options->identity, on_rival, b);
     b->provisioning = provision_new(o->loop, o->client, o->stores, PROVISION_RENEW_MS);
     b->provisioner = provision_provisioner(b->provisioning);
     b->gateway = start_gateway(b, err);
@@ -462,6 +458,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         binding_free(b);
         return NULL;
     }
+    b->replicas = replicas_new(o->stores[KIND_POD], o->ns, o->options->identity, on_replicas, on_rival, b);
     store_subscribe(o->stores[KIND_WORKERGROUP], on_group, b);
     b->keys_changed = metrics_counter(o->metrics, "cadre_keys_changed_total",
                                       "how often the keys in the Secret changed, so that pods trust other keys", "");

@@ -5,7 +5,7 @@
 #include "common/base/memory_limit.h"
 #include "common/base/option.h"
 #include "common/base/str.h"
-#include "operator/wiring/weights.h"
+#include "operator/proxy/weights.h"
 
 #include <getopt.h>
 #include <stdio.h>

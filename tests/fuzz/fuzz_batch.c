@@ -47,14 +47,14 @@ static void split_and_join(const struct batch *b, const struct scatter_source *d
     size_t each, added;
     must(batch_pieces(b->rows, n, true, &each, &added, &err) == 0);
     for (size_t i = 0; i < n; i++) {
-        scatter_init(&s);
+        s = SCATTER_INIT;
         must(batch_slice(b, i * each, each, a, &s, &err) == 0);
         pieces[i] = (struct scatter_source){gathered(&s, doc), s.len};
         scatter_done(&s);
         must(batch_read(pieces[i].data, pieces[i].len, a, &read[i], &err) == 0 && read[i].rows == each);
         results[i] = (struct batch_result){&read[i], (uint32_t)i, batch_padding(b->rows, each, i)};
     }
-    scatter_init(&s);
+    s = SCATTER_INIT;
     if (batch_join(results, n, added ? each : 0, a, &s, &err) == 0) { // cadre.meta may be none
         char *text = gathered(&s, pieces);
         must(batch_read(text, s.len, a, &back, &err) == 0);
@@ -69,10 +69,9 @@ static void split_and_join(const struct batch *b, const struct scatter_source *d
 static void join(const struct batch *batches, const struct scatter_source *docs, struct arena *a)
 {
     const struct batch_result results[] = {{&batches[0], 0, 0}, {&batches[1], 1, 0}};
-    struct scatter s;
+    struct scatter s = SCATTER_INIT;
     struct err err = ERR_INIT;
     struct batch back;
-    scatter_init(&s);
     int r = batch_join(results, 2, 0, a, &s, &err);
     must(r == err.code && !r == !err.msg[0]);
     if (r == 0) {

@@ -33,13 +33,12 @@ static void write_and_read(const struct safetensors *s, const char *data, size_t
 {
     const struct scatter_source source = {data, size};
     struct safetensors back;
-    struct scatter out;
+    struct scatter out = SCATTER_INIT;
     struct err err = ERR_INIT;
     struct safetensors_tensor *t = arena_array(a, s->n_tensors, sizeof *t);
     if (s->n_tensors)
         memcpy(t, s->tensors, s->n_tensors * sizeof *t);
     safetensors_sort(t, s->n_tensors);
-    scatter_init(&out);
     must(safetensors_write_head(&out, t, s->n_tensors, s->meta, s->n_meta, &err) == 0);
     for (size_t i = 0; i < s->n_tensors; i++)
         scatter_add(&out, 0, safetensors_find(s, t[i].name)->offset, t[i].len);

@@ -55,7 +55,7 @@ LAYERS = {
     "worker/host": WS | TRANSFER | PUBLIC | {"worker/collective", "worker/device", "worker/host", "worker/transfer"},
     "sdk/c": SDK,
     "cli": SDK | {"cli"},
-    "operator/wiring": BASE | {"operator/wiring"},  # the command line; the rest of it sees all, as main.c does
+    "operator/wiring": BASE | {"operator/wiring", "operator/proxy"},  # the command line; the rest of it sees all, as main.c does
 }
 SEES_ALL = ("operator/main.c", "operator/wiring/agent_pod.", "operator/wiring/binding.", "operator/wiring/call_metrics.", "operator/wiring/meshes.", "operator/wiring/provision.", "operator/wiring/session_objects.", "operator/local/", "tests/", "bench/")
 STANDS_ALONE = ("examples/", "sdk/c/include/")  # what a user copies or installs builds without our tree

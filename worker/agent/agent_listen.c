@@ -25,7 +25,7 @@ void listen_init(struct listen *l)
 static void clear(struct listen_group *g)
 {
     writer_done(&g->lines);
-    writer_init(&g->lines, 0);
+    g->lines = WRITER_INIT;
     g->dropped = 0;
 }
 
@@ -66,7 +66,7 @@ void listen_command(struct listen *l, const char *body, size_t len)
     } else if (uid && !g && listens && l->n_groups < LISTEN_GROUPS_MAX) {
         g = xcalloc(1, sizeof *g);
         g->uid = xstrdup(uid);
-        writer_init(&g->lines, 0);
+        g->lines = WRITER_INIT;
         list_append(&l->groups, &g->link);
         l->n_groups++;
     }
@@ -97,7 +97,7 @@ bool listen_next(struct listen *l, struct json_writer *w)
         if (!g->lines.buf.len && !g->dropped)
             continue;
         _cleanup_(free_p) char *list = xasprintf("[%s]", buf_str(&g->lines.buf));
-        writer_init(w, 0);
+        *w = WRITER_INIT;
         writer_object(w, NULL);
         writer_str(w, "group", g->uid);
         writer_raw(w, "lines", list, strlen(list));

@@ -9,7 +9,7 @@
 void lines_init(struct lines *l, const char *prefix)
 {
     snprintf(l->prefix, sizeof l->prefix, "%s", prefix);
-    buf_init(&l->partial, LINES_MAX);
+    l->partial = BUF_INIT(LINES_MAX);
 }
 
 void lines_done(struct lines *l)

@@ -79,7 +79,7 @@ static void put_group(struct json_writer *w, const struct agent *a, size_t i)
 
 void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w)
 {
-    writer_init(w, 0);
+    *w = WRITER_INIT;
     writer_object(w, NULL);
     writer_str(w, "role", "agent");
     writer_i64(w, "version", PROTOCOL_VERSION);
@@ -97,7 +97,7 @@ void message_hello(const struct agent *a, const struct probe *gpus, struct json_
 
 void message_heartbeat(const struct probe *gpus, const struct pod_archives *archives, struct json_writer *w)
 {
-    writer_init(w, 0);
+    *w = WRITER_INIT;
     writer_object(w, NULL);
     if (gpus)
         probe_write(gpus, w);
@@ -128,7 +128,7 @@ enum record_type message_report(const struct agent_report *r, struct json_writer
                                              [SUPERVISOR_REPORT_STARTED] = RECORD_STARTED,
                                              [SUPERVISOR_REPORT_EXITED] = RECORD_EXITED,
                                              [SUPERVISOR_REPORT_STOPPED] = RECORD_STOPPED};
-    writer_init(w, 0);
+    *w = WRITER_INIT;
     writer_object(w, NULL);
     writer_str(w, "group", r->group);
     writer_i64(w, "attempt", r->attempt);
@@ -149,7 +149,7 @@ enum record_type message_report(const struct agent_report *r, struct json_writer
 
 void message_refused(enum record_type command, const struct command *c, const struct err *err, struct json_writer *w)
 {
-    writer_init(w, 0);
+    *w = WRITER_INIT;
     writer_object(w, NULL);
     writer_str(w, "command", record_type_name(command));
     if (c) {

@@ -45,7 +45,7 @@ struct sink *sink_new(struct loop *loop, int fd, loop_fn drained, void *ctx)
 {
     struct sink *s = xcalloc(1, sizeof *s);
     *s = (struct sink){.loop = loop, .shared_fd = fd, .restore_flags = -1, .drained = drained, .ctx = ctx};
-    buf_init(&s->queue, SINK_MAX);
+    s->queue = BUF_INIT(SINK_MAX);
     open_again(s);
     return s;
 }

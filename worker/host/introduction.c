@@ -24,7 +24,7 @@ static void take_meshes(struct rendezvous *m, const struct json *list, struct ar
 
 void introduction_hello(const struct host_session_config *c, const char *ticket, struct json_writer *w)
 {
-    writer_init(w, 0);
+    *w = WRITER_INIT;
     writer_object(w, NULL);
     writer_str(w, "role", "worker");
     writer_i64(w, "version", PROTOCOL_VERSION);

@@ -29,8 +29,8 @@ static struct returned *get(struct returned **at)
     if (!*at) {
         struct returned *r = *at = xcalloc(1, sizeof *r);
         r->names = BUF_INIT(SAFETENSORS_HEAD_MAX);
-        writer_init(&r->columns, SAFETENSORS_HEAD_MAX);
-        writer_init(&r->meta, SAFETENSORS_HEAD_MAX);
+        r->columns = WRITER_INIT_MAX(SAFETENSORS_HEAD_MAX);
+        r->meta = WRITER_INIT_MAX(SAFETENSORS_HEAD_MAX);
         writer_object(&r->columns, NULL);
         writer_object(&r->meta, NULL);
     }

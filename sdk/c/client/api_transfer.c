@@ -227,7 +227,7 @@ static void begin(struct transfer *t)
 
 static void write_args(const struct transfer *t, enum side side, struct json_writer *w)
 {
-    writer_init(w, 0);
+    *w = WRITER_INIT;
     writer_object(w, NULL);
     writer_str(w, "step", "move");
     writer_str(w, "id", t->id);

@@ -20,22 +20,19 @@ static struct fake_kubectl kubectl;
 static struct cli_world world; // with the workers, and calls that have ended
 static struct gateway_fixture other;
 static struct gateway_peer caller; // of the other one, where a call waits
-static const char *names;
 
 #define LEAD_TO(...) \
     fake_kubectl_lead_to(&kubectl, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 
-static const char *list_replicas(void *ctx)
-{
-    (void)ctx;
-    return names;
-}
-
 static void call_replica(const struct gateway_fixture *f, const char *name)
 {
-    struct stats_common *stats = &gateway_router(f->gateway)->stats;
-    stats->replica = name;
-    stats->replicas = list_replicas;
+    gateway_router(f->gateway)->stats.replica = name;
+}
+
+static void replicas_are(const char *names)
+{
+    router_replicas(gateway_router(world.gateway.gateway), names);
+    router_replicas(gateway_router(other.gateway), names);
 }
 
 static void start_other(void)
@@ -56,7 +53,7 @@ static int start(void **state)
     assert_int_equal(world.status, 0);
     start_other();
     world.other = &other;
-    names = "[\"op-a\",\"op-b\"]";
+    replicas_are("[\"op-a\",\"op-b\"]");
     call_replica(&world.gateway, "op-a");
     call_replica(&other, "op-b");
     LEAD_TO(world.gateway.port, other.port);
@@ -136,9 +133,9 @@ static void one_that_is_alone_says_so_or_that_it_does_not_know(void **state)
 {
     (void)state;
     LEAD_TO(world.gateway.port);
-    names = "[\"op-a\"]";
+    replicas_are("[\"op-a\"]");
     SHOWS("top llama --interval 50ms", "Calls through replica op-a (the only one).\n");
-    names = NULL;
+    replicas_are(NULL);
     SHOWS("top llama --interval 50ms", "Calls through replica op-a; there may be other replicas.\n");
 }
 

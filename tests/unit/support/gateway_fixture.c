@@ -56,7 +56,8 @@ static void authority_cancel(void *ctx, uint64_t id)
 
 static int authority_pod(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err)
 {
-    const struct gateway_fixture *f = ctx;
+    struct gateway_fixture *f = ctx;
+    f->n_pod_tokens++;
     char *copy = arena_strdup(a, token), *pod = strchr(copy, ' '), *uid = pod ? strchr(pod + 1, ' ') : NULL;
     if (!uid || !str_starts(copy, "pod "))
         return err_set(err, ERR_UNAUTHORIZED, "this is not a pod's token");

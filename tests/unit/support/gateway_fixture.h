@@ -28,6 +28,7 @@ struct gateway_fixture {
     int pod_code;    // what the look-up of pods answers
     int64_t heartbeat_ms;
     int64_t pod_expires_ms; // end of the tokens of pods, Unix time; 0 = none
+    int n_pod_tokens;       // how often such a token was checked
     struct buf changes;     // what the registry of agents tells
     const char *trace_of;   // shown when something does not happen
 };

@@ -17,7 +17,7 @@ static int read_file(const char *path, struct buf *b)
 {
     char chunk[4096];
     size_t n;
-    buf_init(b, FILE_MAX_LEN);
+    *b = BUF_INIT(FILE_MAX_LEN);
     FILE *f = fopen(path, "re");
     if (!f)
         return -1;
@@ -53,7 +53,7 @@ static int run_case(const char *dir, const char *name, const char *in_name, cons
         if (!same)
             fprintf(stderr, "%s differs; produced:\n%s", want_path, got);
     } else {
-        buf_init(&want, 0);
+        want = BUF_INIT(0);
         fprintf(stderr, "%s: cannot be read\n", in_path);
     }
     return !same;
@@ -127,9 +127,8 @@ char *golden_pretty(const char *json, size_t len)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT_MAX(FILE_MAX_LEN);
     struct json *root;
-    writer_init(&w, FILE_MAX_LEN);
     if (json_parse(json, len, NULL, &a, &root, &err) == 0)
         put_value(&w, root, 0);
     else

@@ -141,13 +141,32 @@ static const char *rendered(struct group_case *c, struct err *err)
     return body;
 }
 
+// The hashes of the dry runs that a new PlacementGroup with this spec asks for.
+static void dry_run_hashes(const struct placementgroup *plg, uint64_t ret[DRY_RUNS_FURTHER + 1])
+{
+    static const struct gang_memory nothing;
+    struct arena a = ARENA_INIT;
+    struct cluster *empty = cluster_new();
+    struct placementgroup new = *plg;
+    const struct placementgroup_view v = {.plg = &new,
+                                          .gang = {.setup = &group_case_setup, .cluster = empty, .memory = &nothing}};
+    struct plan plan;
+    new.status = (struct placementgroup_status){0};
+    placementgroup_reconcile(&v, &a, &plan);
+    for (size_t i = 0; i < plan.n; i++)
+        if (plan.actions[i].kind == ACTION_DRY_RUN)
+            *ret++ = plan.actions[i].hash;
+    cluster_free(empty);
+    arena_done(&a);
+}
+
 // "furtherUnknown": only the first shape was tried.
 static uint64_t take_hashes(struct group_case *c, const struct json *in)
 {
     uint64_t hashes[DRY_RUNS_FURTHER + 1] = {0};
     if (c->owner->kind == KIND_WORKERGROUP)
         return group_case_hash(workergroup_of(c->owner));
-    placementgroup_hashes(placementgroup_of(c->owner), hashes);
+    dry_run_hashes(placementgroup_of(c->owner), hashes);
     if (!json_get(in, "furtherUnknown"))
         memcpy(c->memory.further, hashes + 1, sizeof c->memory.further);
     return hashes[json_get(in, "ofFurther") != NULL];

@@ -84,8 +84,7 @@ static const struct json *likeness(struct expansion *e, const struct json *like)
     }
     assert_true(e->depth < LIKENESS_DEPTH_MAX);
     const char *text = with_arguments(e, read_world(e, name), arguments, n);
-    struct expansion inner = {.arena = e->arena, .depth = e->depth + 1};
-    writer_init(&inner.w, DOCUMENT_MAX);
+    struct expansion inner = {.arena = e->arena, .depth = e->depth + 1, .w = WRITER_INIT_MAX(DOCUMENT_MAX)};
     put(&inner, parse(&inner, text));
     return parse(e, writer_finish(&inner.w, e->arena));
 }
@@ -197,8 +196,7 @@ static void put(struct expansion *e, const struct json *v)
 
 const char *likeness_expand(const char *json, struct arena *a)
 {
-    struct expansion e = {.arena = a};
-    writer_init(&e.w, DOCUMENT_MAX);
+    struct expansion e = {.arena = a, .w = WRITER_INIT_MAX(DOCUMENT_MAX)};
     put(&e, parse(&e, json));
     return writer_finish(&e.w, a);
 }

@@ -23,8 +23,7 @@ static void an_empty_buffer_reads_as_an_empty_string(void **state)
 static void it_grows_and_stays_terminated(void **state)
 {
     (void)state;
-    struct buf b;
-    buf_init(&b, 100000);
+    struct buf b = BUF_INIT(100000);
     for (int i = 0; i < 10000; i++) {
         assert_int_equal(buf_putc(&b, (char)('a' + i % 26)), 0);
         assert_int_equal(b.data[b.len], '\0');

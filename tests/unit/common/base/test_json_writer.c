@@ -12,8 +12,7 @@ static void commas_go_between_and_nowhere_else(void **state)
 {
     (void)state;
     struct arena a = ARENA_INIT;
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_object(&w, "empty");
     writer_object_end(&w);
@@ -45,9 +44,8 @@ static void values_stand_in_a_text_of_known_form(void **state)
 {
     (void)state;
     struct arena a = ARENA_INIT;
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT;
     const char *volatile none = NULL; // printf() cannot take it
-    writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_print(&w, "first", "[%s,%s,%" PRId64 "]", "it's \"q\"", none, INT64_MIN);
     writer_print(&w, "second", "{'raw':%-s,'s':%s}", "{\"x\":[1]}", "");
@@ -66,9 +64,8 @@ static void what_was_read_is_copied_with_its_name(void **state)
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct json *root;
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT;
     assert_int_equal(json_parse(text, sizeof text - 1, NULL, &a, &root, &err), 0);
-    writer_init(&w, 0);
     writer_list(&w, NULL);
     writer_copy(&w, root);
     writer_object(&w, NULL);
@@ -99,8 +96,7 @@ static void strings_are_escaped_and_always_utf8(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct arena a = ARENA_INIT;
-        struct json_writer w;
-        writer_init(&w, 0);
+        struct json_writer w = WRITER_INIT;
         writer_str(&w, NULL, cases[i].in);
         assert_string_equal(writer_finish(&w, &a), cases[i].want);
         arena_done(&a);
@@ -111,8 +107,7 @@ static void a_key_may_hold_byte_0(void **state)
 {
     (void)state;
     struct arena a = ARENA_INIT;
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_key(&w, "a\0b", 3);
     writer_bool(&w, NULL, true);
@@ -125,8 +120,7 @@ static void times_are_written_in_the_precision_of_their_type(void **state)
 {
     (void)state;
     struct arena a = ARENA_INIT;
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_time(&w, "t", INT64_C(1767323045678));
     writer_micro(&w, "m", INT64_C(1767323045678));
@@ -141,11 +135,10 @@ static void a_document_over_the_cap_is_none(void **state)
 {
     (void)state;
     struct arena a = ARENA_INIT;
-    struct json_writer w;
-    writer_init(&w, 8);
+    struct json_writer w = WRITER_INIT_MAX(8);
     writer_str(&w, NULL, "123456");
     assert_string_equal(writer_finish(&w, &a), "\"123456\"");
-    writer_init(&w, 8);
+    w = WRITER_INIT_MAX(8);
     writer_str(&w, NULL, "1234567");
     assert_null(writer_finish(&w, &a));
     arena_done(&a);
@@ -172,8 +165,7 @@ static void a_long_string_is_cut_between_characters(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct arena a = ARENA_INIT;
-        struct json_writer w;
-        writer_init(&w, 0);
+        struct json_writer w = WRITER_INIT;
         writer_str_max(&w, NULL, cases[i].in, cases[i].max);
         assert_string_equal(writer_finish(&w, &a), cases[i].want);
         arena_done(&a);

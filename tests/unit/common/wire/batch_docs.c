@@ -61,7 +61,7 @@ struct doc tensor_doc(const char *name, enum safetensors_dtype dtype, size_t row
         m[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, columns};
     if (meta)
         m[n_meta++] = (struct safetensors_meta){BATCH_META, meta};
-    scatter_init(&s);
+    s = SCATTER_INIT;
     assert_int_equal(safetensors_write_head(&s, &t, name != NULL, m, n_meta, &err), 0);
     uint8_t *values = xmalloc(t.len);
     for (size_t i = 0; i < t.len; i++)
@@ -75,9 +75,8 @@ struct doc tensor_doc(const char *name, enum safetensors_dtype dtype, size_t row
 
 struct doc doc_slice(const struct doc *d, size_t from, size_t rows)
 {
-    struct scatter s;
+    struct scatter s = SCATTER_INIT;
     struct err err = ERR_INIT;
-    scatter_init(&s);
     if (batch_slice(&d->batch, from, rows, &batch_memory, &s, &err) < 0)
         fail_msg("%s", err.msg);
     struct doc piece = doc_of(&s, d, 1);
@@ -89,8 +88,7 @@ int doc_join(const struct doc *docs, size_t n, size_t rows, size_t added, struct
 {
     size_t each = (rows + added) / n;
     struct batch_result *results = arena_array(&batch_memory, n, sizeof *results);
-    struct scatter s;
-    scatter_init(&s);
+    struct scatter s = SCATTER_INIT;
     *err = ERR_INIT;
     *ret = (struct doc){0};
     for (size_t i = 0; i < n; i++)

@@ -71,7 +71,7 @@ static char *read_file(const char *path, size_t *ret_len)
 int main(int argc, char **argv)
 {
     struct arena a = ARENA_INIT;
-    struct scatter out;
+    struct scatter out = SCATTER_INIT;
     struct safetensors s;
     struct err err = ERR_INIT;
     size_t len;
@@ -81,7 +81,6 @@ int main(int argc, char **argv)
     FILE *f = fopen(argv[2], "we");
     if (!f)
         return 2;
-    scatter_init(&out);
     if (safetensors_read(doc, len, &a, &s, &err) == 0) {
         describe(&s, doc);
         write_anew(&s, &(struct scatter_source){doc, len}, &out, f, &a, &err);

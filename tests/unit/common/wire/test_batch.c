@@ -47,9 +47,8 @@ static void a_piece_points_into_the_document(void **state)
     (void)state;
     struct doc d = tensor_doc("a", SAFETENSORS_U8, 4, 100, 0, NULL, NULL);
     const struct safetensors_tensor *t = safetensors_find(&d.batch.doc, "a");
-    struct scatter s;
+    struct scatter s = SCATTER_INIT;
     struct err err = ERR_INIT;
-    scatter_init(&s);
     assert_int_equal(batch_slice(&d.batch, 2, 2, &batch_memory, &s, &err), 0);
     assert_int_equal(s.n_parts, 2);
     assert_int_equal(s.parts[0].source, SCATTER_OWN);

@@ -65,7 +65,7 @@ static struct doc random_doc(struct rand *r, size_t rows)
                                         .n_dims = 2 + rand_below(r, 2),
                                         .shape = shape};
     }
-    scatter_init(&s);
+    s = SCATTER_INIT;
     assert_int_equal(safetensors_write_head(&s, tensors, n, meta, rand_below(r, 4), &err),
                      0); // in any order: unaligned
     for (size_t i = 0; i < n; i++)
@@ -236,7 +236,7 @@ static void padding_that_is_too_long_is_refused(void **state)
         buf_puts(&columns, "0123456789abcdef");
     buf_puts(&columns, "\"]}");
     struct doc d = tensor_doc("t", SAFETENSORS_U8, 1, 1, 0, buf_str(&columns), NULL);
-    scatter_init(&s);
+    s = SCATTER_INIT;
     assert_int_equal(batch_slice(&d.batch, 0, 1000, &batch_memory, &s, &err), ERR_LIMIT);
     assert_non_null(strstr(err.msg, "with its padding"));
     scatter_done(&s);

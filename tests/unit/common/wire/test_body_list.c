@@ -13,8 +13,7 @@
 
 static struct scatter list_of(const char *const *texts, uint32_t n)
 {
-    struct scatter s;
-    scatter_init(&s);
+    struct scatter s = SCATTER_INIT;
     body_list_begin(&s, n);
     for (uint32_t i = 0; i < n; i++) {
         body_list_before(&s, strlen(texts[i]));

@@ -205,8 +205,7 @@ static void the_batch_is_cut_as_the_page_says(void **state)
     assert_int_equal(batch_read(calls[0].args, calls[0].args_len, &a, &b, &err), 0);
     assert_int_equal(batch_pieces(b.rows, 2, false, &each, &added, &err), 0);
     for (size_t i = 0; i < 2; i++) {
-        struct scatter s;
-        scatter_init(&s);
+        struct scatter s = SCATTER_INIT;
         assert_int_equal(batch_slice(&b, i * each, each, &a, &s, &err), 0);
         assert_int_equal(s.len, calls[i + 1].args_len);
         char *piece = arena_alloc(&a, s.len);

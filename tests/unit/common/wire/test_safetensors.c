@@ -242,10 +242,9 @@ static void what_is_written_reads_back(void **state)
     static const struct safetensors_meta meta[] = {{"format", "pt"}, {"json", "{\"a\":[\"\\n\"]}"}};
     static const size_t lens[] = {48, 0, 4, 6, 1}; // as they are sorted: long, empty, half, bytes, one
     const struct scatter_source source = {values, sizeof values};
-    struct scatter out;
+    struct scatter out = SCATTER_INIT;
     struct safetensors s;
     struct err err = ERR_INIT;
-    scatter_init(&out);
     safetensors_sort(t, ARRAY_LEN(t));
     assert_int_equal(safetensors_write_head(&out, t, ARRAY_LEN(t), meta, 2, &err), 0);
     size_t at = 0;
@@ -281,9 +280,8 @@ static void what_cannot_be_written_is_refused(void **state)
     static const uint64_t huge[] = {(uint64_t)1 << 60, 16};
     struct safetensors_tensor t[] = {tensor("t", SAFETENSORS_F64, 2, huge)};
     struct safetensors_tensor half[] = {tensor("t", SAFETENSORS_F4, 1, (const uint64_t[]){3})};
-    struct scatter out;
+    struct scatter out = SCATTER_INIT;
     struct err err = ERR_INIT;
-    scatter_init(&out);
     assert_int_equal(safetensors_write_head(&out, t, 1, NULL, 0, &err), ERR_LIMIT);
     assert_int_equal(safetensors_write_head(&out, half, 1, NULL, 0, &err), ERR_INVALID);
     assert_int_equal(out.len, 0);

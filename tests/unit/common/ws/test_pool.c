@@ -33,10 +33,12 @@ static void what_is_free_is_taken_from_the_lowest_address(void **state)
     (void)state;
     struct pool *p = pool_of(STEPS);
     char *a = pool_take(p, 1), *b = pool_take(p, POOL_STEP + 1), *c = pool_take(p, POOL_STEP);
+    char *rest = pool_take(p, (STEPS - 4) * POOL_STEP);
     assert_ptr_equal(a, pool_base(p));
     assert_ptr_equal(b, a + POOL_STEP);
     assert_ptr_equal(c, b + 2 * POOL_STEP);
-    assert_int_equal(pool_used(p), 4 * POOL_STEP);
+    assert_ptr_equal(rest, c + POOL_STEP);
+    pool_give(p, rest);
     pool_give(p, a);
     pool_give(p, c);
     assert_ptr_equal(pool_take(p, 2 * POOL_STEP), c); // the first place is too small
@@ -55,7 +57,7 @@ static void there_is_an_end(void **state)
     assert_non_null(all);
     assert_null(pool_take(p, 1));
     pool_give(p, all);
-    assert_int_equal(pool_used(p), 0);
+    assert_ptr_equal(pool_take(p, STEPS * POOL_STEP), all);
     pool_free(p);
 }
 

@@ -16,9 +16,12 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -438,24 +441,51 @@ static void few_new_keys_are_made_in_a_turn_of_the_loop(void **state)
     close(many);
 }
 
-// The limit of descriptors is the process's, so it is a child's here.
+// Turns a server of a process that may have so many files, until all peers have come. Returns whether it has taken half
+// of that number, and has turned away one peer.
+static bool takes_half_of(rlim_t files, const char *address, int ready)
+{
+    const char *const none[] = {NULL};
+    const struct ws_server_config config = {.subprotocols = none, .first_line_ms = 3600 * 1000};
+    struct err err = ERR_INIT;
+    struct loop *loop = loop_new();
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){files, files});
+    struct ws_server *server = ws_server_new(loop, &config, &err);
+    if (!server || ws_server_listen(server, address, false, &err) < 0 || write(ready, "", 1) != 1)
+        return false;
+    const struct ws_server_counters *n = ws_server_counters(server);
+    while (n->connections + n->turned_away <= files / 2)
+        loop_run_once(loop, 1000);
+    return n->connections == files / 2 && n->turned_away == 1;
+}
+
+// The limit of files is the process's, so it is a child's here.
 static void there_are_fewer_connections_where_there_are_few_descriptors(void **state)
 {
+    enum { FILES = 128 };
+    int ready[2], fds[FILES / 2 + 1], status = -1;
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char address[64];
     (void)state;
+    snprintf(address, sizeof address, "unix:/tmp/cadre-test-few-%d.sock", (int)getpid());
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", address + strlen("unix:"));
     ws_fixture_start(&f, &(struct ws_server_config){0});
+    assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
-    if (pid == 0) {
-        const char *const none[] = {NULL};
-        struct rlimit few = {64, 64};
-        struct err err = ERR_INIT;
-        struct loop *loop = loop_new();
-        setrlimit(RLIMIT_NOFILE, &few);
-        struct ws_server *server = ws_server_new(loop, &(struct ws_server_config){.subprotocols = none}, &err);
-        _exit(server && ws_server_max_connections(server) == 32 ? 0 : 1);
+    if (pid == 0)
+        _exit(takes_half_of(FILES, address, ready[1]) ? 0 : 1);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &status, 1), 1);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fds[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&at, sizeof at), 0);
     }
-    int status = -1;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    close(ready[0]);
+    unlink(at.sun_path);
 }
 
 int main(void)

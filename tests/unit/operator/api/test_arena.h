@@ -9,7 +9,7 @@ static struct arena arena;
 static int setup(void **state)
 {
     (void)state;
-    arena_init(&arena, 0);
+    arena = ARENA_INIT;
     return 0;
 }
 

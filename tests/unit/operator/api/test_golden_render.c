@@ -49,8 +49,7 @@ static struct pod_render read_render(const struct json *v, struct arena *a)
 
 static char *error_document(int code, const struct err *err, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "code", err_name(code));
     writer_str(&w, "message", err->msg);

@@ -177,7 +177,7 @@ static int add_file(const char *path, const struct stat *st, int type, struct FT
     if (type != FTW_F || st->st_size > DOCUMENT_MAX || corpus.n == ARRAY_LEN(corpus.items))
         return 0;
     struct buf *b = &corpus.items[corpus.n++];
-    buf_init(b, DOCUMENT_MAX);
+    *b = BUF_INIT(DOCUMENT_MAX);
     FILE *f = fopen(path, "re");
     char chunk[4096];
     for (size_t n; f && (n = fread(chunk, 1, sizeof chunk, f)) > 0;)

@@ -4,6 +4,7 @@
 #include "operator/exec/executor.h"
 
 #include "common/wire/record.h"
+#include "operator/placement/room.h"
 #include "tests/unit/operator/exec/executor_case.h"
 #include "tests/unit/support/stub_client.h"
 
@@ -77,7 +78,7 @@ static void plan_command(void)
 
 static int pods_counted(void)
 {
-    return (int)(cluster_used(c.x.cluster, "n1", RESOURCE_PODS) / 1000);
+    return (int)(room_used(cluster_room(c.x.cluster, "n1"), RESOURCE_PODS) / 1000);
 }
 
 static int send_to_agent(void *owner, uint8_t type, const char *body, size_t len, struct err *err)

@@ -3,6 +3,7 @@
 #include "operator/exec/executor.h"
 
 #include "common/base/str.h"
+#include "operator/placement/room.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/operator/exec/executor_case.h"
 #include "tests/unit/support/kube_fixture.h"
@@ -189,7 +190,7 @@ static bool has_pod(const char *name)
 
 static int gpus_used(void)
 {
-    return (int)(cluster_used(c.x.cluster, "n1", RESOURCE_GPU) / 1000);
+    return (int)(room_used(cluster_room(c.x.cluster, "n1"), RESOURCE_GPU) / 1000);
 }
 
 #define QUOTA                                                                                                       \

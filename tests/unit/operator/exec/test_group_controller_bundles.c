@@ -86,7 +86,7 @@ static int setup(void **state)
     memset(&t, 0, sizeof t);
     t.placementgroup = "pool";
     controller_case_init(&t.c);
-    buf_init(&t.orders, 1 << 20);
+    t.orders = BUF_INIT(1 << 20);
     t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.c.loop), .changed_shared = on_shared});
     controller_case_start(&t.c, t.agents, NULL);
     group_controller_setup(t.c.controller, &(struct agent_setup){.image = "i", .url = "wss://o", .ticket = ticket});

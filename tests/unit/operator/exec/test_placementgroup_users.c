@@ -26,7 +26,7 @@ static int setup(void **state)
 {
     struct fixture *f = *state = xcalloc(1, sizeof *f);
     f->users = placementgroup_users_new();
-    buf_init(&f->found, 4096);
+    f->found = BUF_INIT(4096);
     return 0;
 }
 

@@ -56,6 +56,7 @@ static void test_the_session_ends_with_the_token(void **state)
     dial(&p, POD_TOKEN);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
     assert_int_equal(gateway_fixture_counters(&f).agents, 1);
+    assert_int_equal(f.n_pod_tokens, 2); // once each
     gateway_peer_hang_up(&p);
 }
 

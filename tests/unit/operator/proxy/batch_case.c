@@ -87,7 +87,7 @@ struct body batch_of(const int64_t *values, size_t n, bool tensor, const char *c
             m[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, columns};
         if (meta)
             m[n_meta++] = (struct safetensors_meta){BATCH_META, meta};
-        scatter_init(&s);
+        s = SCATTER_INIT;
         assert_int_equal(safetensors_write_head(&s, &t, 1, m, n_meta, &err), 0);
         buf_append(&text, s.own.data, s.own.len);
         buf_append(&text, values, n * sizeof *values);

@@ -217,12 +217,6 @@ static void another_number_of_ranks_forgets_what_was_of_ranks(void **state)
     assert_int_equal(method(w, "add")->results, 1);
 }
 
-static const char *two_replicas(void *ctx)
-{
-    (void)ctx;
-    return "[\"operator-1\",\"operator-2\"]";
-}
-
 static void group_stats_is_a_call_that_needs_no_rank(void **state)
 {
     struct world *w = *state;
@@ -232,7 +226,7 @@ static void group_stats_is_a_call_that_needs_no_rank(void **state)
     int64_t n;
     add_by(w, (uint32_t[WORLD]){0, 1, 2, 3}, (int64_t[WORLD]){10, 20, 30, 40});
     w->f.router.stats.replica = "operator-1"; // the other replica has other calls
-    w->f.router.stats.replicas = two_replicas;
+    router_replicas(&w->f.router, "[\"operator-1\",\"operator-2\"]");
     sends_group(w, 2, "{\"method\":\"group.stats\"}", NULL);
     const char *text = client_hears(&w->c);
     assert_non_null(text);

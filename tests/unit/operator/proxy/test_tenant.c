@@ -190,12 +190,6 @@ static void a_weight_is_so_many_times_what_is_left(void **state)
     quota_unref(all);
 }
 
-static uint32_t weights(const void *given, const char *ns)
-{
-    (void)given;
-    return str_eq(ns, "heavy") ? 3 : 1;
-}
-
 static void a_namespace_has_no_more_connections_than_are_left_to_others(void **state)
 {
     (void)state;
@@ -204,7 +198,7 @@ static void a_namespace_has_no_more_connections_than_are_left_to_others(void **s
     struct client c[12];
     struct err err = ERR_INIT;
     limits.total_sessions = 12;
-    limits.weight = weights;
+    limits.weights = "heavy=3";
     fixture_init(&f, &limits);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(tenant_check_sessions(&f.router, "ml", &err), 0);
@@ -240,7 +234,7 @@ static void work_is_done_in_turns_by_weight(void **state)
     uint64_t done[3] = {0}, turns_of_small = 0;
     struct rand r;
     rand_seed(&r, 7);
-    limits.weight = weights;
+    limits.weights = "heavy=3";
     fixture_init(&f, &limits);
     for (int i = 0; i < 3; i++)
         t[i] = tenant_get(&f.router, names[i]);
@@ -355,12 +349,6 @@ static void a_slice_is_short_once_much_was_done_in_a_turn(void **state)
     tenants_go(&f, t, N);
 }
 
-static uint32_t several_weights(const void *given, const char *ns)
-{
-    (void)given;
-    return 1 + (uint32_t)(ns[0] - 'a') * 3;
-}
-
 // The rule says what each namespace may still do: a turn gives each one its part, nothing is saved up, and what a
 // namespace owes has a limit. Work may begin while anything is left.
 enum { ORACLES = 6 };
@@ -428,7 +416,7 @@ static void turns_are_given_as_the_slow_oracle_gives_them(void **state)
     struct oracle o = {.level = TENANT_TURN};
     struct rand r;
     rand_seed(&r, 19);
-    limits.weight = several_weights;
+    limits.weights = "b=4,c=7,d=10,e=13,f=16";
     fixture_init(&f, &limits);
     for (int i = 0; i < ORACLES; i++) {
         t[i] = tenant_get(&f.router, names[i]);

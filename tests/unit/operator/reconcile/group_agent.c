@@ -152,10 +152,9 @@ static void dial(struct sim_agent *g, struct sim_world *w, int line)
                                       .pod_uid = g->pod_uid,
                                       .node = "a node",
                                       .group_uid = w->gang->meta.uid};
-    struct json_writer b;
+    struct json_writer b = WRITER_INIT;
     struct err err = ERR_INIT;
     l->registry = w->registries[line];
-    writer_init(&b, 0);
     write_hello(g, &b);
     if (agents_join(l->registry, &id, buf_str(&b.buf), b.buf.len, on_order, l, &l->peer, &err) < 0)
         fail_msg("%s", err.msg);
@@ -315,11 +314,10 @@ void sim_agent_live(struct sim_agent *g, struct sim_world *w)
 
 void sim_agent_lose_gpu(struct sim_agent *g)
 {
-    struct json_writer w;
+    struct json_writer w = WRITER_INIT;
     const struct gpu_rank rank = {supervisor_group(g->supervisor), g->rank};
     const struct gpu gpu = {
         .uuid = "GPU-3f0c", .name = "NVIDIA H200", .lost = true, .ranks = (struct gpu_rank *)&rank, .n_ranks = 1};
-    writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_list(&w, "gpus");
     gpu_write(&w, &gpu);

@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/pod_constraints.h"
+#include "operator/placement/room.h"
 #include "operator/reconcile/gang_place.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/operator/reconcile/placement_world.h"
@@ -18,11 +19,11 @@ static void check_accounting(struct sim *s)
     struct load real[NODES_MAX];
     sim_loads(s, true, INT32_MIN, real);
     for (int i = 0; i < s->n_nodes; i++) {
-        const char *name = s->nodes[i].name;
-        if (s->nodes[i].up && (cluster_used(s->cluster, name, RESOURCE_GPU) != real[i].gpus * 1000 ||
-                               cluster_used(s->cluster, name, RESOURCE_CPU) != real[i].cpus * 1000))
-            sim_fail(s, "%s is accounted with %" PRId64 " thousandths of GPUs, but has %d in use", name,
-                     cluster_used(s->cluster, name, RESOURCE_GPU), real[i].gpus);
+        const struct room *r = cluster_room(s->cluster, s->nodes[i].name);
+        if (s->nodes[i].up &&
+            (room_used(r, RESOURCE_GPU) != real[i].gpus * 1000 || room_used(r, RESOURCE_CPU) != real[i].cpus * 1000))
+            sim_fail(s, "%s is accounted with %" PRId64 " thousandths of GPUs, but has %d in use", r->name,
+                     room_used(r, RESOURCE_GPU), real[i].gpus);
     }
 }
 
@@ -525,9 +526,12 @@ static void check_end(struct sim *s)
         if (g->state != GANG_WAITING)
             sim_fail(s, "%s was left waiting, and fits", g->name);
     }
-    for (int i = 0; i < s->n_nodes; i++)
-        if (cluster_used(s->cluster, s->nodes[i].name, RESOURCE_GPU) && !*s->wrong)
+    for (int i = 0; i < s->n_nodes; i++) {
+        if (!s->nodes[i].up)
+            sim_node_up(s, i);
+        if (room_used(cluster_room(s->cluster, s->nodes[i].name), RESOURCE_GPU) && !*s->wrong)
             sim_fail(s, "%s is empty, but accounted as used", s->nodes[i].name);
+    }
 }
 
 const char *simulation_run(const struct simulation_options *o, struct simulation_report *ret)

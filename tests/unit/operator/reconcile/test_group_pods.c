@@ -44,7 +44,7 @@ static int setup(void **state)
     f->wg.spec.runtime = RUNTIME_PLAIN;
     f->wg.spec.replicas = 3;
     f->wg.spec.workers_per_replica = 2;
-    f->wg.spec.node_lost_s = 60;
+    f->wg.spec.gang.node_lost_s = 60;
     f->wg.status.attempt = 2;
     f->wg.status.incarnation = 5;
     f->cluster = cluster_new();

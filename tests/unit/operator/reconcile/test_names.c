@@ -26,7 +26,7 @@ static struct workergroup example(void)
                 .replicas = 3,
                 .workers_per_replica = 8,
                 .rendezvous_port = 29500,
-                .topology_key = "kubernetes.io/hostname",
+                .gang.topology_key = "kubernetes.io/hostname",
                 .template_json = "{\"metadata\":{\"labels\":{\"team\":\"a\",\"cadre.dev/index\":\"9\"}},\"spec\":{"
                                  "\"containers\":[{\"name\":\"w\",\"env\":[{\"name\":\"MINE\",\"value\":\"1\"}]}]}}",
             },
@@ -279,13 +279,13 @@ static void the_hash_knows_what_pods_are_made_from(void **state)
     DIFFERS(replicas, 4);
     DIFFERS(workers_per_replica, 4);
     DIFFERS(rendezvous_port, 4);
-    DIFFERS(strategy, STRATEGY_SPREAD);
-    DIFFERS(topology_key, "rack");
+    DIFFERS(gang.strategy, STRATEGY_SPREAD);
+    DIFFERS(gang.topology_key, "rack");
 #undef DIFFERS
     other = wg; // changes that a running group can take over as it is
     other.spec.max_restarts = 77;
-    other.spec.timeout_s = 77;
-    other.spec.node_lost_s = 77;
+    other.spec.gang.timeout_s = 77;
+    other.spec.gang.node_lost_s = 77;
     other.spec.restart_policy = RESTART_NEVER;
     assert_true(hash == group_spec_hash(&other, 1));
 }

@@ -10,14 +10,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+// The hash of the first dry run that the PlacementGroup asks for; 0 = it asks for none.
 static uint64_t hash_of(const char *spec)
 {
     struct arena a = ARENA_INIT;
     struct group_case *c =
         group_case_new(arena_printf(&a, "{\"placementgroup\": {\"metadata\": {\"name\": \"p\"}, \"spec\": %s}}", spec));
-    uint64_t hashes[DRY_RUNS_FURTHER + 1] = {0}, hash;
-    placementgroup_hashes(placementgroup_of(c->owner), hashes);
-    hash = hashes[0];
+    const struct plan *p = group_case_decide(c);
+    size_t i = 0;
+    while (i < p->n && p->actions[i].kind != ACTION_DRY_RUN)
+        i++;
+    uint64_t hash = i < p->n ? p->actions[i].hash : 0;
     group_case_free(c);
     arena_done(&a);
     return hash;

@@ -16,7 +16,7 @@ static const struct leader_rules rules = {"me", 15000, 10000, 2000, "*"};
 
 static struct leader_output feed(struct leader_fsm *f, enum leader_event event, const struct lease *lease, int64_t now)
 {
-    return leader_step(f, &(struct leader_input){event, lease, now, 1700000000000 + now});
+    return leader_step(f, &(struct leader_input){event, lease, now});
 }
 
 static struct lease record(const char *version, const char *holder, int32_t duration_s, int32_t transitions)

@@ -19,7 +19,14 @@
 static struct store *pods;
 static struct replicas *r;
 static unsigned version;
+static const char *names; // of the replicas
 static char rivals[256];
+
+static void on_change(void *ctx, const char *now)
+{
+    (void)ctx;
+    names = now;
+}
 
 static void on_rival(void *ctx, const char *ns, const char *pod, const char *watches)
 {
@@ -33,7 +40,7 @@ static int start(void **state)
     (void)state;
     pods = store_new(KIND_POD);
     rivals[0] = '\0';
-    r = replicas_new(pods, "cadre-system", "cadre-operator-b", on_rival, rivals);
+    r = replicas_new(pods, "cadre-system", "cadre-operator-b", on_change, on_rival, rivals);
     return 0;
 }
 
@@ -83,26 +90,26 @@ static void all_pods_with_our_labels_that_run(void **state)
     put("cadre-operator-d", "cadre-system", "cadre", "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",", "Running");
     put("cadre-operator-e", "cadre-system", "other", "", "Running");
     put("cadre-operator-f", "elsewhere", "cadre", "", "Running");
-    assert_string_equal(replicas_json(r), "[\"cadre-operator-a\",\"cadre-operator-b\"]");
+    assert_string_equal(names, "[\"cadre-operator-a\",\"cadre-operator-b\"]");
 }
 
 static void changes_are_seen(void **state)
 {
     (void)state;
     running("cadre-operator-b");
-    assert_string_equal(replicas_json(r), "[\"cadre-operator-b\"]");
+    assert_string_equal(names, "[\"cadre-operator-b\"]");
     running("cadre-operator-a");
-    assert_string_equal(replicas_json(r), "[\"cadre-operator-a\",\"cadre-operator-b\"]");
+    assert_string_equal(names, "[\"cadre-operator-a\",\"cadre-operator-b\"]");
     store_gone(pods, "cadre-system", "cadre-operator-a");
-    assert_string_equal(replicas_json(r), "[\"cadre-operator-b\"]");
+    assert_string_equal(names, "[\"cadre-operator-b\"]");
 }
 
 static void without_our_own_pod_nothing_is_known(void **state)
 {
     (void)state;
-    assert_null(replicas_json(r));
+    assert_null(names);
     running("cadre-operator-a");
-    assert_null(replicas_json(r));
+    assert_null(names);
 }
 
 static void operators_of_other_installations_that_watch_the_same_are_told_of(void **state)

@@ -154,7 +154,7 @@ static int set_up(void **state, const char *const *gpus)
     struct err err = ERR_INIT;
     char url[64];
     *state = f;
-    buf_init(&f->got, 1024 * 1024);
+    f->got = BUF_INIT(1024 * 1024);
     snprintf(f->token_path, sizeof f->token_path, "/tmp/cadre-token-%d", getpid());
     write_token(f, "first\n");
     f->log_fd = memfd_create("log", MFD_CLOEXEC);

@@ -54,8 +54,8 @@ static int setup(void **state)
     static const char *env[] = {"PATH=/usr/bin:/bin", "CADRE_GROUP_UID=pool", NULL};
     struct fixture *f = *state = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    buf_init(&f->said, 1 << 20);
-    buf_init(&f->reports, 1 << 16);
+    f->said = BUF_INIT(1 << 20);
+    f->reports = BUF_INIT(1 << 16);
     if (pipe2(f->log, O_CLOEXEC | O_NONBLOCK) != 0)
         return -1;
     f->agent = agent_new(&(struct agent_config){.loop = f->loop,

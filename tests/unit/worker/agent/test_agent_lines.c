@@ -21,7 +21,7 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     lines_init(&f->lines, "[rank 7] ");
-    buf_init(&f->out, 64 * 1024 * 1024);
+    f->out = BUF_INIT(64 * 1024 * 1024);
     *state = f;
     return 0;
 }

@@ -38,7 +38,7 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    buf_init(&f->got, 64 * 1024 * 1024);
+    f->got = BUF_INIT(64 * 1024 * 1024);
     f->child[0] = f->child[1] = -1;
     *state = f;
     return pipe2(f->log, O_CLOEXEC);

@@ -44,7 +44,7 @@ static int setup(void **state)
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
     f->reaper = child_reaper_new(f->loop);
-    buf_init(&f->said, 1024 * 1024);
+    f->said = BUF_INIT(1024 * 1024);
     *state = f;
     return pipe2(f->pipe, O_CLOEXEC);
 }

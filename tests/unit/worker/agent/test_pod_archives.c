@@ -57,8 +57,7 @@ static void want(const struct world *w, const char *archive)
 
 static bool says(const struct world *w, const char *text)
 {
-    struct json_writer j;
-    writer_init(&j, 0);
+    struct json_writer j = WRITER_INIT;
     pod_archives_write(w->pod_archives, &j);
     bool same = strcmp(buf_str(&j.buf), text) == 0;
     writer_done(&j);

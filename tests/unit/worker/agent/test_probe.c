@@ -122,8 +122,7 @@ static void watch(struct fixture *f)
 
 static bool says(struct fixture *f, const char *text)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     probe_write(f->probe, &w);
     writer_object_end(&w);

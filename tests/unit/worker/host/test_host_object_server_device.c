@@ -150,10 +150,9 @@ static void keep(struct fixture *f)
 {
     const uint64_t shape[] = {VALUES / 4};
     struct safetensors_tensor t = {.name = "x", .dtype = SAFETENSORS_F32, .n_dims = 1, .shape = shape};
-    struct scatter head;
+    struct scatter head = SCATTER_INIT;
     struct err err = ERR_INIT;
     const struct object *o;
-    scatter_init(&head);
     assert_int_equal(safetensors_write_head(&head, &t, 1, NULL, 0, &err), 0);
     struct object what = {.blob = blob_copy(head.own.data, head.own.len, NULL), .values = new_region(f->device)};
     assert_int_equal(object_store_put(f->store, &what, f, &o, &err), 0);

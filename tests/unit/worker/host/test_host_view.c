@@ -58,9 +58,8 @@ static void write_batch(struct buf *out)
 {
     const uint64_t shape[] = {ROWS};
     struct safetensors_tensor t = {.name = "x", .dtype = SAFETENSORS_F32, .n_dims = 1, .shape = shape};
-    struct scatter head;
+    struct scatter head = SCATTER_INIT;
     struct err err = ERR_INIT;
-    scatter_init(&head);
     assert_int_equal(safetensors_write_head(&head, &t, 1, NULL, 0, &err), 0);
     buf_append(out, head.own.data, head.own.len);
     for (int i = 0; i < ROWS; i++)

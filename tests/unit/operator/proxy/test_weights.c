@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/wiring/weights.h"
+#include "operator/proxy/weights.h"
 
 #include "common/base/mem.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/wiring/weights.h"
+#include "operator/proxy/weights.h"
 
 #include "common/base/mem.h"
 
@@ -32,13 +32,12 @@ bool weights_check(const char *text)
     return w.n > 0;
 }
 
-uint32_t weights_of(const void *given, const char *ns)
+uint32_t weights_of(const char *given, const char *ns)
 {
     struct weight w;
-    const char *text = given;
     size_t len = strlen(ns);
-    while (text) {
-        text = read_one(text, &w);
+    while (given) {
+        given = read_one(given, &w);
         if (w.ns_len == len && memcmp(w.ns, ns, len) == 0)
             return MAX(w.n, 1u);
     }
