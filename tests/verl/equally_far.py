@@ -19,6 +19,7 @@ DIFFERS = [(re.compile(r" \[repeated \d+x across cluster\].*$"), ""), (re.compil
            (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"), "TIME"), (re.compile(r"\bPID: \d+"), "PID"),
            (re.compile(r"\d\d:\d\d(?=[<,])"), "TIME"), (re.compile(r"(\?|\d+(\.\d+)?) ?(it|examples)/s"), "RATE"),
            (re.compile(r"/tmp/main-ppo-\w+"), "FOLDER"), (re.compile(r"0x[0-9a-f]+"), "ADDRESS")]
+DIGITS = re.compile(r"\d+")
 END = "main_ppo stops at: "
 # What it says of the steps that it has done.
 STEPS = ["All configuration checks passed successfully", "dataset len: 16", "Size of train dataloader: 4", "Total training steps: 2",
@@ -35,8 +36,7 @@ def lines_of(path):
             for what, instead in DIFFERS:
                 line = what.sub(instead, line)
             unhandled = line.startswith(UNHANDLED) or unhandled and bool(IN_TRACEBACK.match(line))
-            halfway = "RATE" in line and "100%" not in line
-            if line.strip() and not unhandled and not halfway and not OF_RAY.match(line):
+            if line.strip() and not unhandled and not OF_RAY.match(line):
                 lines.append(line.rstrip())
     return lines
 
@@ -45,16 +45,36 @@ def squeezed(line):
     return "".join(line.split())
 
 
+def consists_of(text, pieces):
+    """Whether pieces, one after the other, make up the text. The pieces are without digits: Ray takes pieces that differ only
+    in numbers for the same.
+    """
+    text = DIGITS.sub("", text)
+    ends = {0}
+    for at in range(len(text)):
+        if at in ends:
+            ends.update(at + len(piece) for piece in pieces if text.startswith(piece, at))
+    return len(text) in ends
+
+
+def is_piece(text, line, pieces):
+    """Whether Ray has cut the line into the text and other pieces."""
+    starts = (at for at in range(len(line)) if line.startswith(text, at))
+    return any(consists_of(line[:at], pieces) and consists_of(line[at + len(text):], pieces) for at in starts)
+
+
 def only_on_ray(cadre, ray):
     """Ray prints a line in pieces if it reads the log of a worker while that writes, and may leave out a piece that it has
-    printed before. So a piece, also one from the middle, is good if Ray has printed its line as a whole less often than Cadre:
-    some lines come several times, and Ray may print only one of them in pieces.
+    printed before. So a piece is good if Ray has printed its line as a whole less often than Cadre, and all other pieces of
+    the line somewhere. A line may come several times, and Ray may print only one of them in pieces.
     """
     whole, on_ray = Counter(map(squeezed, cadre)), Counter(map(squeezed, ray))
     in_pieces = [text for text, n in whole.items() if on_ray[text] < n]
+    pieces = {DIGITS.sub("", text) for text in on_ray} - {""}
     for line in dict.fromkeys(ray):
         text = squeezed(line)
-        if text not in whole and not any(text in one for one in in_pieces):
+        halfway = "RATE" in line and "100%" not in line
+        if not halfway and text not in whole and not any(is_piece(text, one, pieces) for one in in_pieces):
             yield line
 
 
