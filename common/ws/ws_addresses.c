@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/ws_addresses.h"
 
+#include "common/base/host_port.h"
 #include "common/base/loop_resolve.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <netdb.h>
 #include <stdlib.h>
@@ -81,19 +81,16 @@ static void on_patience(void *ctx)
 
 struct ws_addresses *ws_addresses_new(struct loop *loop, const char *address, struct err *err)
 {
-    const char *colon = strrchr(address, ':');
-    int64_t port;
-    bool bracket = address[0] == '[' && colon && colon[-1] == ']';
-    size_t host_len = colon ? (size_t)(colon - address) : 0;
-    if (!host_len || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535 ||
-        (!bracket && memchr(address, ':', host_len))) {
+    char *host;
+    const char *port;
+    if (!host_port_split(address, &host, &port)) {
         err_set(err, ERR_INVALID, "\"%s\" is not an address; there are host:port, [v6]:port and unix:/path", address);
         return NULL;
     }
     struct ws_addresses *a = xcalloc(1, sizeof *a);
     a->loop = loop;
-    a->host = bracket ? xasprintf("%.*s", (int)host_len - 2, address + 1) : xasprintf("%.*s", (int)host_len, address);
-    a->port = xstrdup(colon + 1);
+    a->host = host;
+    a->port = xstrdup(port);
     a->patience = loop_timer_new(loop, on_patience, a);
     return a;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/ws_replicas.h"
 
+#include "common/base/host_port.h"
 #include "common/base/loop_resolve.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
@@ -39,17 +40,12 @@ struct ws_replicas {
 static int parse_url(struct ws_replicas *r, const char *url, bool *ret_tls, struct err *err)
 {
     *ret_tls = str_starts(url, "wss://");
-    const char *host = *ret_tls ? url + 6 : str_starts(url, "ws://") ? url + 5 : NULL;
-    const char *colon = host ? strrchr(host, ':') : NULL;
-    int64_t port;
-    bool bracketed = colon && host[0] == '[' && colon[-1] == ']';
-    if (!colon || colon == host || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535 ||
-        (!bracketed && memchr(host, ':', (size_t)(colon - host))))
+    const char *address = *ret_tls ? url + 6 : str_starts(url, "ws://") ? url + 5 : "", *port;
+    if (!host_port_split(address, &r->host, &port))
         return err_set(err, ERR_INVALID,
                        "\"%s\" is not the address of an operator: it must be wss://HOST:PORT, or wss://[IPv6]:PORT",
                        url);
-    r->host = bracketed ? strndup(host + 1, (size_t)(colon - host) - 2) : strndup(host, (size_t)(colon - host));
-    r->port = xstrdup(colon + 1);
+    r->port = xstrdup(port);
     return 0;
 }
 

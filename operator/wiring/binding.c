@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/wiring/binding.h"
 
+#include "common/base/host_port.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/memory_limit.h"
@@ -421,8 +422,8 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     b->o = *o;
     b->url = o->options->advertise_url ? xstrdup(o->options->advertise_url)
                                        : xasprintf("wss://cadre-operator.%s.svc:9443", o->ns);
-    const char *host = strstr(b->url, "://") + 3;
-    b->host = xasprintf("%.*s", (int)(strrchr(host, ':') - host), host);
+    const char *port;
+    (void)host_port_split(b->url + strlen("wss://"), &b->host, &port); // the command line was checked
     b->agents = agents_new(&(struct agents_config){
         .clock = loop_clock(o->loop),
         .changed = wake,

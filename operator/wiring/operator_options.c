@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/wiring/operator_options.h"
 
+#include "common/base/host_port.h"
 #include "common/base/mem.h"
 #include "common/base/memory_limit.h"
 #include "common/base/option.h"
@@ -78,12 +79,12 @@ static const char *set_log_format(void *options, const char *value)
 
 static const char *set_advertise(void *options, const char *value)
 {
-    const char *host = str_starts(value, "wss://") ? value + 6 : "", *colon = strrchr(host, ':');
-    int64_t port;
-    if (!colon || colon == host || strchr(host, '/') || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535)
-        return "must be wss://HOST:PORT";
+    _cleanup_(free_p) char *host = NULL;
+    const char *port;
     ((struct options *)options)->advertise_url = value;
-    return NULL;
+    return str_starts(value, "wss://") && host_port_split(value + strlen("wss://"), &host, &port)
+               ? NULL
+               : "must be wss://HOST:PORT, or wss://[ADDRESS]:PORT for an IPv6 address";
 }
 
 static const char *set_pull_policy(void *options, const char *value)

@@ -94,6 +94,8 @@ test_config() {
     check "a wrong value: exit status 2, names what is allowed" says "must be true or false" try --leader-elect=perhaps
     check "... of a time" says "must be a time: whole numbers with h, m, s or ms" try --leader-elect-retry-period 1.5s
     check "times of the lease that do not go together: exit status 2" exits 2 try --leader-elect-renew-deadline 20s
+    check "an IPv6 address without brackets: exit status 2" exits 2 try --advertise wss://::1:9443
+    check "... says what to write" says "must be wss://HOST:PORT, or wss://[ADDRESS]:PORT for an IPv6 address" try --advertise wss://::1:9443
     check "an address that is none" cannot_start "nonsense" --http-address nonsense
 }
 

@@ -3,13 +3,14 @@
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/host_port.h"
+#include "common/base/mem.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -31,17 +32,10 @@ int dial_wait(int fd, short events, int64_t ms, const atomic_bool *canceled)
 
 static int look_up(const char *at, struct addrinfo **ret)
 {
-    char host[64], port[8];
-    const char *colon = strrchr(at, ':'), *begin = at;
-    size_t len = colon ? (size_t)(colon - at) : 0;
-    if (len >= 2 && begin[0] == '[' && begin[len - 1] == ']') {
-        begin++;
-        len -= 2;
-    }
-    if (len == 0 || len >= sizeof host || strlen(colon + 1) >= sizeof port)
+    _cleanup_(free_p) char *host = NULL;
+    const char *port;
+    if (!host_port_split(at, &host, &port))
         return ERR_INVALID;
-    snprintf(host, sizeof host, "%.*s", (int)len, begin);
-    snprintf(port, sizeof port, "%s", colon + 1);
     const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
     return getaddrinfo(host, port, &hints, ret) == 0 ? 0 : ERR_INVALID;
 }
