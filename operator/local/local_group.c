@@ -203,26 +203,6 @@ static void end(struct local_group *g, const char *why)
     g->run.ended(g->run.ctx, g);
 }
 
-// The present agent stops the old processes and starts new ones. If that is not possible, a new agent starts them.
-static void next_attempt(struct local_group *g)
-{
-    struct err err = ERR_INIT;
-    g->attempt++;
-    tell_router(g);
-    if (!g->agent) {
-        if (start_agent(g, &err) < 0)
-            end(g, err.msg);
-    } else if (g->over || g->changed || agent_control_prepare(g->control, g->uid, g->attempt, &err) < 0) {
-        g->anew = true;
-        kill(g->agent, SIGTERM);
-    }
-}
-
-static void on_again(void *ctx)
-{
-    next_attempt(ctx);
-}
-
 // Returns true if the processes are started again, and prints that. If they have failed for good, *ret_why is the
 // reason.
 static bool goes_on(struct local_group *g, const char **ret_why)
@@ -239,6 +219,33 @@ static bool goes_on(struct local_group *g, const char **ret_why)
     return true;
 }
 
+// An agent that cannot be started counts as one that has failed.
+static void start_next_agent(struct local_group *g)
+{
+    struct err err = ERR_INIT;
+    if (start_agent(g, &err) < 0 && !goes_on(g, &g->why))
+        end(g, err.msg);
+}
+
+// The present agent stops the old processes and starts new ones. If that is not possible, a new agent starts them.
+static void next_attempt(struct local_group *g)
+{
+    struct err err = ERR_INIT;
+    g->attempt++;
+    tell_router(g);
+    if (!g->agent) {
+        start_next_agent(g);
+    } else if (g->over || g->changed || agent_control_prepare(g->control, g->uid, g->attempt, &err) < 0) {
+        g->anew = true;
+        kill(g->agent, SIGTERM);
+    }
+}
+
+static void on_again(void *ctx)
+{
+    next_attempt(ctx);
+}
+
 static void on_stopped(void *ctx, uint32_t attempt)
 {
     struct local_group *g = ctx;
@@ -252,14 +259,6 @@ static void on_stopped(void *ctx, uint32_t attempt)
         kill(g->agent, SIGTERM);
 }
 
-static void start_anew(struct local_group *g)
-{
-    struct err err = ERR_INIT;
-    g->anew = g->over = false;
-    if (start_agent(g, &err) < 0)
-        end(g, err.msg);
-}
-
 void local_group_reap(struct local_group *g)
 {
     int status;
@@ -271,10 +270,12 @@ void local_group_reap(struct local_group *g)
     g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (g->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         g->exit_code = 0;
-    if (g->anew && !g->asked)
-        start_anew(g);
-    else if (g->over || (!loop_timer_armed(g->again) && !goes_on(g, &g->why)))
+    if (g->anew && !g->asked) {
+        g->anew = g->over = false;
+        start_next_agent(g);
+    } else if (g->over || (!loop_timer_armed(g->again) && !goes_on(g, &g->why))) {
         end(g, g->why);
+    }
 }
 
 int local_group_change(struct local_group *g, const struct manifest *manifest, struct err *err)

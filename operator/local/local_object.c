@@ -4,8 +4,11 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/local/claim.h"
+#include "operator/reconcile/wait.h"
 
 #include <stdlib.h>
+
+enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60 * 1000 };
 
 static bool uses(const struct local_object *o, const struct local_object *placementgroup)
 {
@@ -28,6 +31,7 @@ void local_object_free(struct local_object *o)
     if (o->gone && o->group) // otherwise the whole gateway is being freed
         gateway_group_gone(o->of->gateway, o->uid);
     loop_timer_free(o->abandoned);
+    loop_timer_free(o->again);
     local_group_free(o->group);
     object_unref(o->placementgroup);
     arena_done(&o->arena);
@@ -79,7 +83,8 @@ static void leave(struct local_object *o)
     o->placed = false;
 }
 
-// Starts the processes of an object that is placed. If that fails, others may have its place.
+// Starts the processes of an object that is placed. If that fails, others may have its place, and it is tried again
+// later.
 static int start(struct local_object *o, struct err *err)
 {
     struct claimed_gpus claimed;
@@ -88,8 +93,13 @@ static int start(struct local_object *o, struct err *err)
     int r = claim_gpus(o->group->manifest.group, o->assignment.gpus, &o->arena, &claimed, err);
     if (r == 0)
         r = local_group_start(o->group, o->of->gpus ? &claimed : NULL, err);
-    if (r < 0)
+    o->tries = r < 0 ? o->tries + 1 : 0;
+    if (r == 0) {
+        loop_timer_disarm(o->again);
+    } else {
         leave(o);
+        loop_timer_arm(o->again, wait_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, o->tries, 0));
+    }
     return r;
 }
 
@@ -116,14 +126,23 @@ static int begin(struct local_object *o, struct err *err)
     return 0;
 }
 
+static void try_again(struct local_object *o)
+{
+    struct err err = ERR_INIT;
+    bool ends = o->gone || o->of->stopping || (o->group && o->group->asked);
+    if (!o->placed && !ends && begin(o, &err) < 0)
+        wait_for(o, err.msg);
+}
+
+static void on_again(void *ctx)
+{
+    try_again(ctx);
+}
+
 void local_objects_place_waiting(struct local_objects *all)
 {
-    LIST_FOREACH(l, &all->list) {
-        struct local_object *o = CONTAINER_OF(l, struct local_object, link);
-        struct err err = ERR_INIT;
-        if (!o->placed && !o->gone && !all->stopping && (place(o, &err) < 0 || start(o, &err) < 0))
-            wait_for(o, err.msg);
-    }
+    LIST_FOREACH(l, &all->list)
+        try_again(CONTAINER_OF(l, struct local_object, link));
 }
 
 bool local_object_runs(const struct local_object *o)
@@ -180,6 +199,7 @@ struct local_object *local_object_new(struct local_objects *all, const struct pr
                                .hash = xstrdup(draft->hash),
                                .arena = ARENA_INIT};
     o->abandoned = loop_timer_new(all->loop, on_abandoned, o);
+    o->again = loop_timer_new(all->loop, on_again, o);
     list_append(&all->list, &o->link);
     return o;
 }

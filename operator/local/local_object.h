@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The groups and PlacementGroups of a local run, oldest first. The oldest is placed first. Each one has its place on
-// the nodes of the run, or waits until others leave.
+// the nodes of the run, or waits until others leave. A group that has a place but cannot be started gives the place
+// back, and is tried again after a backoff.
 #pragma once
 
 #include "common/base/list.h"
@@ -45,6 +46,8 @@ struct local_object {
     char *hash;                   // of the request that created it
     char *waits;                  // for a PlacementGroup: what it waits for
     struct loop_timer *abandoned; // deletes it after its session has ended
+    struct loop_timer *again;     // tries to place and start it again
+    int32_t tries;                // starts that have failed since one succeeded
     struct arena arena;           // contains the assignment
     struct nodes_assignment assignment;
 };

@@ -2,6 +2,7 @@
 // Groups of a local run whose agent ends at once, and cannot be started while the process has no more descriptors.
 #include "operator/local/local_provision.h"
 
+#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "operator/local/trust.h"
 
@@ -11,10 +12,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 
 struct world {
     struct loop *loop;
@@ -54,30 +57,46 @@ static int teardown(void **state)
     return 0;
 }
 
-static void keep_code(void *ctx, const char *json, size_t len, const struct err *err)
+struct answer {
+    enum err_code code;
+    char text[256];
+};
+
+static void keep(void *ctx, const char *json, size_t len, const struct err *err)
 {
-    (void)json, (void)len;
-    *(enum err_code *)ctx = err->code;
+    struct answer *a = ctx;
+    a->code = err->code;
+    snprintf(a->text, sizeof a->text, "%.*s", (int)len, json ? json : "");
+}
+
+static struct answer ask_all(const struct world *w, provisioner_fn fn, const char *args)
+{
+    struct answer a = {ERR_INTERNAL, ""};
+    const struct provision p = {.ns = "ml", .who = {.name = "alice"}, .args = args};
+    fn(w->provisioner.ctx, &p, keep, &a);
+    return a;
 }
 
 static enum err_code ask(const struct world *w, provisioner_fn fn, const char *args)
 {
-    enum err_code code = ERR_INTERNAL;
-    const struct provision p = {.ns = "ml", .who = {.name = "alice"}, .args = args};
-    fn(w->provisioner.ctx, &p, keep_code, &code);
-    return code;
+    return ask_all(w, fn, args).code;
 }
 
 // The group needs the only GPU.
-static enum err_code create(const struct world *w, const char *name)
+static struct answer create_with(const struct world *w, const char *name, const char *restarts)
 {
     _cleanup_(free_p) char *args =
-        xasprintf("{\"workerGroup\":{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"restartPolicy\":\"Never\","
+        xasprintf("{\"workerGroup\":{\"metadata\":{\"name\":\"%s\"},\"spec\":{%s,"
                   "\"worker\":{\"command\":[\"true\"]},\"template\":{\"spec\":{\"containers\":[{\"name\":\"worker\","
                   "\"image\":\"none\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}}]}}}},"
                   "\"lifetime\":\"Detached\"}",
-                  name);
-    return ask(w, w->provisioner.create, args);
+                  name, restarts);
+    return ask_all(w, w->provisioner.create, args);
+}
+
+static enum err_code create(const struct world *w, const char *name)
+{
+    return create_with(w, name, "\"restartPolicy\":\"Never\"").code;
 }
 
 static void may_open(const struct world *w, bool more)
@@ -108,6 +127,50 @@ static void a_group_that_could_not_start_starts_when_another_one_leaves(void **s
     agent_ends(w);
 }
 
+static void a_group_that_could_not_start_is_tried_again(void **state)
+{
+    const struct world *w = *state;
+    assert_int_equal(create(w, "first"), 0);
+    agent_ends(w);
+    may_open(w, false);
+    assert_int_equal(ask(w, w->provisioner.restart, "{\"group\":\"first\"}"), ERR_UNAVAILABLE);
+    may_open(w, true);
+    while (local_provision_idle(w->groups))
+        loop_run_once(w->loop, 1000);
+    agent_ends(w);
+}
+
+static void a_group_whose_next_attempt_cannot_start_is_tried_again(void **state)
+{
+    const struct world *w = *state;
+    struct arena a = ARENA_INIT;
+    const struct answer created = create_with(w, "first", "\"maxRestarts\":9");
+    const struct json *json = json_read(created.text, strlen(created.text), &a);
+    const struct local_group *g = local_provision_find(w->groups, json_str(json_get(json, "uid"), &a));
+    assert_non_null(g);
+    agent_ends(w);
+    may_open(w, false);
+    while (g->exit_code != EX_OSERR)
+        loop_run_once(w->loop, 1000);
+    may_open(w, true);
+    while (local_provision_idle(w->groups))
+        loop_run_once(w->loop, 1000);
+    agent_ends(w);
+    arena_done(&a);
+}
+
+static void a_group_that_was_deleted_before_it_could_start_is_not_tried_again(void **state)
+{
+    const struct world *w = *state;
+    assert_int_equal(create(w, "first"), 0);
+    agent_ends(w);
+    may_open(w, false);
+    assert_int_equal(ask(w, w->provisioner.restart, "{\"group\":\"first\"}"), ERR_UNAVAILABLE);
+    assert_int_equal(ask(w, w->provisioner.remove, "{\"group\":\"first\"}"), 0);
+    may_open(w, true);
+    assert_true(local_provision_idle(w->groups));
+}
+
 static void a_group_that_could_not_start_can_be_started_again(void **state)
 {
     const struct world *w = *state;
@@ -135,6 +198,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_group_that_could_not_start_starts_when_another_one_leaves, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_group_that_could_not_start_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_group_whose_next_attempt_cannot_start_is_tried_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_group_that_was_deleted_before_it_could_start_is_not_tried_again, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_group_that_could_not_start_can_be_started_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_new_group_that_cannot_start_is_refused, setup, teardown),
     };
