@@ -4,8 +4,8 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/mem.h"
+#include "common/base/thread.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -71,7 +71,7 @@ struct nccl_closing *nccl_closing_new(struct nccl_comm *c, bool aborts, struct d
                                .until_ms = clock_mono_ms(&clock_system) + NCCL_CLOSING_MS};
     pthread_mutex_init(&n->mutex, NULL);
     cond_init(&n->changed);
-    if (pthread_create(&n->thread, NULL, run, n) != 0)
+    if (thread_start(&n->thread, run, n) != 0)
         abort(); // no thread: nothing can run
     return n;
 }

@@ -5,12 +5,12 @@
 #include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/base/mem.h"
+#include "common/base/thread.h"
 #include "worker/collective/star_core.h"
 #include "worker/collective/star_debug.h"
 #include "worker/collective/star_frame.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -356,14 +356,10 @@ static void *watch(void *arg)
 
 void star_watch(struct star *s, void (*on_broken)(void *ctx), void *ctx)
 {
-    sigset_t all, before;
     s->on_broken = on_broken;
     s->ctx = ctx;
-    sigfillset(&all); // signals are for the threads of the program
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&s->thread, NULL, watch, s) != 0)
+    if (thread_start(&s->thread, watch, s) != 0)
         abort(); // no memory
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     s->watches = true;
 }
 

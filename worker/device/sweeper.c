@@ -4,8 +4,8 @@
 #include "common/base/clock.h"
 #include "common/base/cond.h"
 #include "common/base/mem.h"
+#include "common/base/thread.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct dead {
@@ -58,7 +58,7 @@ struct sweeper *sweeper_new(void)
     struct sweeper *s = xcalloc(1, sizeof *s);
     pthread_mutex_init(&s->mutex, NULL);
     cond_init(&s->changed);
-    if (pthread_create(&s->thread, NULL, sweep, s) != 0)
+    if (thread_start(&s->thread, sweep, s) != 0)
         abort(); // no thread: nothing can run
     return s;
 }
