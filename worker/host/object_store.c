@@ -129,13 +129,3 @@ size_t object_store_drop_owned(struct object_store *s, const void *owner)
     }
     return n;
 }
-
-size_t object_store_used(const struct object_store *s)
-{
-    return s->used;
-}
-
-size_t object_store_count(const struct object_store *s)
-{
-    return s->by_id.used;
-}

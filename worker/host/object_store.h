@@ -36,6 +36,4 @@ const struct object *object_store_get(const struct object_store *s, uint64_t id)
 bool object_store_pin(struct object_store *s, uint64_t id);                       // false = it is not here
 bool object_store_drop(struct object_store *s, uint64_t id);                      // false = it is not here
 size_t object_store_drop_owned(struct object_store *s,
-                               const void *owner);      // drops the objects that are not pinned; returns how many
-size_t object_store_used(const struct object_store *s); // bytes in host memory
-size_t object_store_count(const struct object_store *s);
+                               const void *owner); // drops the objects that are not pinned; returns how many

@@ -7,6 +7,7 @@
 #include "common/wire/safetensors.h"
 #include "tests/unit/support/folder.h"
 #include "tests/unit/worker/device/cuda_stand_in.h"
+#include "tests/unit/worker/host/store_holds.h"
 #include "worker/host/object_fetch.h"
 #include "worker/host/object_server.h"
 
@@ -27,6 +28,7 @@
 #include <unistd.h>
 
 #define SECRET "0123456789abcdef"
+#define ROOM ((size_t)64 << 20)
 #define VALUES (((size_t)5 << 19) + 4) // several pieces
 enum { TURN_MS = 5, HEAD_MAX = 512 };
 
@@ -156,7 +158,7 @@ static void keep(struct fixture *f)
     assert_int_equal(safetensors_write_head(&head, &t, 1, NULL, 0, &err), 0);
     struct object what = {.blob = blob_copy(head.own.data, head.own.len, NULL), .values = new_region(f->device)};
     assert_int_equal(object_store_put(f->store, &what, f, &o, &err), 0);
-    assert_int_equal(object_store_used(f->store), head.own.len + STORE_OBJECT_COST); // bytes on the host
+    store_holds(f->store, ROOM, 1, head.own.len + STORE_OBJECT_COST); // bytes on the host
     struct question q = {.id = o->id, .bytes = o->len, .until = clock_wall_ms(&clock_system) + 3600 * 1000};
     snprintf(q.at, sizeof q.at, "127.0.0.1:%d", object_server_port(f->server));
     ref_key(SECRET, o->id, q.until, q.key);
@@ -176,7 +178,7 @@ static void begin(struct fixture *f, const struct wanted *w, const char *control
     if (f->fetcher == 0)
         be_fetcher(f, w);
     f->loop = loop_new();
-    f->store = object_store_new(64 << 20, 3);
+    f->store = object_store_new(ROOM, 3);
     f->device = rank_device_new(f->loop, 0, on_lost, NULL);
     f->server = object_server_new(
         &(struct object_server_config){.loop = f->loop, .store = f->store, .device = f->device, .local = true}, &err);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "worker/host/object_store.h"
 
 #include "common/base/mem.h"
 #include "common/base/rand.h"
-#include "worker/host/object_store.h"
+#include "tests/unit/worker/host/store_holds.h"
 
 #include <string.h>
+
+#define ROOM ((size_t)1 << 20)
 
 static const int here, there; // two connections
 
@@ -26,23 +24,23 @@ static const struct object *put(struct object_store *s, const char *text, const 
 static void what_is_put_can_be_had_until_it_is_dropped(void **state)
 {
     (void)state;
-    struct object_store *s = object_store_new(1 << 20, 1);
+    struct object_store *s = object_store_new(ROOM, 1);
     uint64_t id = put(s, "abc", &here, false)->id;
     const struct object *o = object_store_get(s, id);
     assert_memory_equal(o->blob->data + o->offset, "abc", o->len);
     assert_null(object_store_get(s, id + 1));
-    assert_int_equal(object_store_used(s), 3 + STORE_OBJECT_COST);
+    store_holds(s, ROOM, 1, 3 + STORE_OBJECT_COST);
     assert_true(object_store_drop(s, id));
     assert_false(object_store_drop(s, id));
     assert_null(object_store_get(s, id));
-    assert_int_equal(object_store_used(s), 0);
+    store_holds(s, ROOM, 0, 0);
     object_store_free(s);
 }
 
 static void an_object_may_be_the_end_of_a_blob(void **state)
 {
     (void)state;
-    struct object_store *s = object_store_new(1 << 20, 1);
+    struct object_store *s = object_store_new(ROOM, 1);
     struct err err = ERR_INIT;
     const struct object *o;
     struct blob *b = blob_copy("head and arguments", 18, NULL);
@@ -56,7 +54,7 @@ static void an_object_may_be_the_end_of_a_blob(void **state)
 static void a_connection_takes_its_objects_along_but_pinned_ones(void **state)
 {
     (void)state;
-    struct object_store *s = object_store_new(1 << 20, 1);
+    struct object_store *s = object_store_new(ROOM, 1);
     uint64_t mine = put(s, "a", &here, false)->id, theirs = put(s, "b", &there, false)->id;
     uint64_t pinned = put(s, "c", &here, true)->id, later = put(s, "d", &here, false)->id;
     assert_true(object_store_pin(s, later));
@@ -66,7 +64,7 @@ static void a_connection_takes_its_objects_along_but_pinned_ones(void **state)
     assert_non_null(object_store_get(s, theirs));
     assert_non_null(object_store_get(s, pinned));
     assert_non_null(object_store_get(s, later));
-    assert_int_equal(object_store_count(s), 3);
+    store_holds(s, ROOM, 3, 3 * (1 + STORE_OBJECT_COST));
     object_store_free(s);
 }
 
@@ -91,7 +89,7 @@ static void a_full_store_says_how_full_and_takes_nothing(void **state)
 static void at_random_it_holds_what_it_should(void **state)
 {
     (void)state;
-    enum { MAX = 64 };
+    enum { MAX = 64, FULL = 20 * STORE_OBJECT_COST };
     struct {
         uint64_t id;
         const void *owner;
@@ -101,7 +99,7 @@ static void at_random_it_holds_what_it_should(void **state)
     size_t n = 0, bytes = 0;
     struct rand rand;
     rand_seed(&rand, 7);
-    struct object_store *s = object_store_new(20 * STORE_OBJECT_COST, 9);
+    struct object_store *s = object_store_new(FULL, 9);
     for (int step = 0; step < 20000; step++) {
         size_t k = n ? rand_below(&rand, n) : 0;
         uint64_t what = rand_below(&rand, 10);
@@ -110,7 +108,7 @@ static void at_random_it_holds_what_it_should(void **state)
             const struct object *o;
             size_t len = rand_below(&rand, 600);
             struct blob *b = blob_new(len, NULL);
-            bool fits = bytes + len + STORE_OBJECT_COST <= 20 * STORE_OBJECT_COST;
+            bool fits = bytes + len + STORE_OBJECT_COST <= FULL;
             model[n].owner = rand_below(&rand, 2) ? &here : &there;
             model[n].pinned = rand_below(&rand, 4) == 0;
             model[n].len = len;
@@ -140,8 +138,7 @@ static void at_random_it_holds_what_it_should(void **state)
             }
             assert_int_equal(object_store_drop_owned(s, &here), gone);
         }
-        assert_int_equal(object_store_count(s), n);
-        assert_int_equal(object_store_used(s), bytes);
+        store_holds(s, FULL, n, bytes);
         for (size_t i = 0; i < n; i++)
             assert_int_equal(object_store_get(s, model[i].id)->len, model[i].len);
     }
