@@ -97,12 +97,6 @@ int ws_session_record_copy(struct ws_session *s, const struct record_header *h, 
     return r < 0 ? r : queued(s, record_writer_copy(&s->queue.records, h, body, len, err));
 }
 
-int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err)
-{
-    int r = sendable(s, err);
-    return r < 0 ? r : queued(s, ws_queue_message(&s->queue, text, data, len, err));
-}
-
 int ws_session_parts(struct ws_session *s, bool text, struct parts *parts, struct err *err)
 {
     int r = sendable(s, err);

@@ -18,7 +18,6 @@ pid_t ws_session_peer(const struct ws_session *s); // the process at the other e
 struct quota *ws_session_quota(struct ws_session *s);
 int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
                            struct err *err);
-int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);
 int ws_session_parts(struct ws_session *s, bool text, struct parts *parts, struct err *err); // ws_queue_parts()
 // From now on, this quota pays for waiting messages, in addition to max_queue, and for messages that have come in part.
 void ws_session_charge(struct ws_session *s, struct quota *quota);

@@ -3,6 +3,7 @@
 #include "tests/unit/common/ws/ws_world.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/support/session_say.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,9 +104,9 @@ static void the_server_closes_and_both_know_why(void **state)
     (void)state;
     struct err err = ERR_INIT;
     open_peer(NULL);
-    assert_int_equal(ws_session_message(f.session, true, "last words", 10, &err), 0);
+    assert_int_equal(session_say(f.session, true, "last words", 10, &err), 0);
     ws_session_close(f.session, FRAME_CLOSE_TRY_LATER, "draining");
-    assert_int_equal(ws_session_message(f.session, true, "x", 1, &err), ERR_GONE);
+    assert_int_equal(session_say(f.session, true, "x", 1, &err), ERR_GONE);
     WS_UNTIL(&f, p.closed && seen("close"));
     assert_string_equal(buf_str(&p.got), "last words|");
     assert_int_equal(p.code, FRAME_CLOSE_TRY_LATER);
@@ -170,7 +171,7 @@ static void the_client_can_stop_listening_for_a_while(void **state)
     f.quiet = true;
     ws_client_pause(p.client);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(ws_session_message(f.session, true, "abc", 3, &err), 0);
+        assert_int_equal(session_say(f.session, true, "abc", 3, &err), 0);
     WS_UNTIL(&f, ws_session_queued(f.session) == 0);
     for (int i = 0; i < 10; i++)
         loop_run_once(f.loop, 1);
@@ -223,7 +224,7 @@ static void the_server_tells_when_a_session_has_drained(void **state)
     p.pieces = true;
     open_peer(NULL);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(ws_session_message(f.session, false, data, MIB, &err), 0);
+        assert_int_equal(session_say(f.session, false, data, MIB, &err), 0);
     assert_int_equal(f.drained, 0);
     WS_UNTIL(&f, p.got.len == 5 * MIB + 5);
     assert_int_equal(f.drained, 1);

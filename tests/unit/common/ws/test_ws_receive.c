@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/wire/frame.h"
 #include "common/ws/ws_tls.h"
+#include "tests/unit/support/session_say.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -276,7 +277,7 @@ static void what_waits_is_not_sent_after_the_close_of_the_peer(void **state)
     say_frame(FRAME_CLOSE, "\x03\xe8", 2);
     WS_UNTIL(&f, hear() == 4 || ended);
     if (f.session)
-        assert_int_equal(ws_session_message(f.session, true, "x", 1, &err), ERR_GONE);
+        assert_int_equal(session_say(f.session, true, "x", 1, &err), ERR_GONE);
     WS_UNTIL(&f, (hear(), ended) && seen("close 1000"));
     assert_int_equal(got.len, 4);
 }

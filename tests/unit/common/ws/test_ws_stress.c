@@ -8,6 +8,7 @@
 #include "common/ws/ws_client.h"
 #include "common/ws/ws_server.h"
 #include "tests/fakeapi/certs.h"
+#include "tests/unit/support/session_say.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,7 +149,7 @@ static void on_message(void *ctx, struct ws_session *s, const struct ws_message 
 {
     struct err err = ERR_INIT;
     (void)ctx;
-    if (ws_session_message(s, m->text, m->data, m->len, &err) < 0)
+    if (session_say(s, m->text, m->data, m->len, &err) < 0)
         failed("echo", &err);
     relay_fed(ws_session_user(s));
 }

@@ -3,6 +3,7 @@
 #include "tests/unit/common/ws/ws_world.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/support/session_say.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +56,7 @@ static void a_session_of_this_host_is_asked_only_while_somebody_waits(void **sta
     assert_false(seen("close"));
     awaited = true;
     struct err err = ERR_INIT;
-    assert_int_equal(ws_session_message(f.session, true, "a question", 10, &err), 0);
+    assert_int_equal(session_say(f.session, true, "a question", 10, &err), 0);
     WS_UNTIL(&f, seen("close 1006"));
     assert_int_equal(ws_server_counters(f.server)->silent, 1);
 }
@@ -87,7 +88,7 @@ static void a_session_is_awaited_while_others_leave(void **state)
         WS_UNTIL(&f, others[i].opened);
     }
     awaited_one = session;
-    assert_int_equal(ws_session_message(session, true, "a question", 10, &err), 0);
+    assert_int_equal(session_say(session, true, "a question", 10, &err), 0);
     WS_UNTIL(&f, looks > LEAVE);
     for (size_t i = 0; i < LEAVE; i++)
         ws_peer_stop(&others[i]);
@@ -125,7 +126,7 @@ static void a_paused_session_that_takes_nothing_is_given_up(void **state)
     ws_client_pause(p.client);
     char *data = xcalloc(1, MIB);
     for (int i = 0; i < 32; i++)
-        assert_int_equal(ws_session_message(f.session, false, data, MIB, &err), 0);
+        assert_int_equal(session_say(f.session, false, data, MIB, &err), 0);
     free(data);
     WS_UNTIL(&f, seen("close 1006 it has stopped reading"));
     assert_int_equal(ws_server_counters(f.server)->silent, 1);
@@ -143,7 +144,7 @@ static void a_paused_session_that_does_not_take_its_last_message_is_given_up(voi
     open_peer(NULL);
     ws_session_pause(f.session);
     ws_client_pause(p.client);
-    assert_int_equal(ws_session_message(f.session, false, data, LEN, &err), 0);
+    assert_int_equal(session_say(f.session, false, data, LEN, &err), 0);
     WS_UNTIL(&f, ws_session_queued(f.session) == 0);
     WS_UNTIL(&f, ws_server_counters(f.server)->silent == 1);
     loop_run_once(f.loop, 0);

@@ -2,6 +2,7 @@
 #include "tests/unit/common/ws/ws_fixture.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/support/session_say.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +39,7 @@ static void on_message(void *ctx, struct ws_session *s, const struct ws_message 
     struct ws_fixture *f = ctx;
     struct err err = ERR_INIT;
     buf_printf(&f->trace, "message %s %zu\n", m->text ? "text" : "binary", m->len);
-    if (!f->quiet && ws_session_message(s, m->text, m->data, m->len, &err) < 0)
+    if (!f->quiet && session_say(s, m->text, m->data, m->len, &err) < 0)
         buf_printf(&f->trace, "cannot answer: %s\n", err.msg);
 }
 

@@ -8,6 +8,7 @@
 #include "common/wire/record_reader.h"
 #include "common/ws/ws_server.h"
 #include "tests/unit/support/patience.h"
+#include "tests/unit/support/session_say.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -353,7 +354,7 @@ static void broken_records_end_the_connection_and_it_comes_back(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     expect(f, "HEARTBEAT");
-    assert_int_equal(ws_session_message(f->session, false, "0123456789abcdefg", 17, &err), 0);
+    assert_int_equal(session_say(f->session, false, "0123456789abcdefg", 17, &err), 0);
     expect(f, "HELLO");
     assert_int_equal(f->upgrades, 2);
 }
