@@ -22,12 +22,6 @@ bool str_starts(const char *s, const char *prefix)
     return s && strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-bool str_ends(const char *s, const char *suffix)
-{
-    size_t n = s ? strlen(s) : 0, m = strlen(suffix);
-    return s && n >= m && memcmp(s + n - m, suffix, m) == 0;
-}
-
 int str_cmp(const char *a, const char *b)
 {
     if (!a || !b)

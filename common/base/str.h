@@ -9,7 +9,6 @@
 bool str_eq(const char *a, const char *b); // NULL equals only NULL
 bool str_empty(const char *s);             // NULL or ""
 bool str_starts(const char *s, const char *prefix);
-bool str_ends(const char *s, const char *suffix);
 int str_cmp(const char *a, const char *b); // NULL sorts first
 // Numbers inside names compare as numbers: n2 < n10. A total order (ties broken by strcmp).
 int str_cmp_natural(const char *a, const char *b);

@@ -2,6 +2,7 @@
 #include "common/base/log.h"
 
 #include "common/base/str.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,12 +108,12 @@ static void an_endless_line_is_cut_and_stays_json(void **state)
     log_info("short", "a", "1", "big", big, "b", "2", NULL);
     const char *text = written();
     assert_true(strlen(text) < 20 * 1024);
-    assert_true(str_ends(text, "\"}\n"));
+    assert_true(text_ends(text, "\"}\n"));
     assert_non_null(strstr(text, "\"a\":\"1\""));
     log_info(big, "a", "1", NULL);
     text = written();
     assert_true(strlen(text) < 20 * 1024);
-    assert_true(str_ends(text, "\"}\n"));
+    assert_true(text_ends(text, "\"}\n"));
 }
 
 static void level_names_are_parsed(void **state)

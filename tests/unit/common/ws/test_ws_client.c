@@ -4,11 +4,11 @@
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "common/wire/frame.h"
 #include "common/ws/ws_client_config.h"
 #include "common/ws/ws_silence.h"
 #include "tests/unit/support/patience.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -228,7 +228,7 @@ static void an_answer_may_come_byte_by_byte(void **state)
     }
     UNTIL(closed);
     assert_int_equal(close_err.code, ERR_FORBIDDEN);
-    assert_true(str_ends(close_err.msg, "403: no!"));
+    assert_true(text_ends(close_err.msg, "403: no!"));
 }
 
 static void a_server_that_speaks_something_else_is_refused(void **state)

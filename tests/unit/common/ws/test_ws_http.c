@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/ws_server_state.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,10 +100,10 @@ static void a_post_gets_its_body_back(void **state)
 {
     (void)state;
     assert_true(
-        str_ends(ask("POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
-                     "{\"a\":[1]}"),
-                 "\r\n\r\n{\"a\":[1]}"));
-    assert_true(str_ends(ask("POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"), "\r\n\r\n"));
+        text_ends(ask("POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+                      "{\"a\":[1]}"),
+                  "\r\n\r\n{\"a\":[1]}"));
+    assert_true(text_ends(ask("POST /v1 HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"), "\r\n\r\n"));
     assert_string_equal(buf_str(&f.trace), "POST /v1 application/json 9\nPOST /v1 - 0\n");
 }
 
@@ -120,7 +121,7 @@ static void a_body_may_come_in_pieces(void **state)
         loop_run_once(f.loop, 1);
     }
     WS_UNTIL(&f, hear());
-    assert_true(str_ends(buf_str(&got), "\r\n\r\nabcdef"));
+    assert_true(text_ends(buf_str(&got), "\r\n\r\nabcdef"));
 }
 
 static void what_is_wrong_with_a_request_is_said(void **state)
@@ -276,7 +277,7 @@ static void bodies_that_come_in_are_bounded_together(void **state)
     assert_string_equal(buf_str(&f.trace), "POST /a - 1000\n");
     close(first);
     WS_UNTIL(&f, ws_server_counters(f.server)->connections == 0);
-    assert_true(str_ends(ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok"), "\r\n\r\nok"));
+    assert_true(text_ends(ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok"), "\r\n\r\nok"));
 }
 
 static struct ws_request *held;
@@ -311,7 +312,7 @@ static void a_body_is_read_when_its_owner_wants_it(void **state)
     assert_string_equal(buf_str(&f.trace), "");
     ws_request_read(held);
     WS_UNTIL(&f, hear());
-    assert_true(str_ends(buf_str(&got), "\r\n\r\nabcdef"));
+    assert_true(text_ends(buf_str(&got), "\r\n\r\nabcdef"));
     dial();
     held = NULL;
     say(word, sizeof word - 1);
@@ -320,7 +321,7 @@ static void a_body_is_read_when_its_owner_wants_it(void **state)
     WS_UNTIL(&f, !hear() && str_starts(buf_str(&got), "HTTP/1.1 100 "));
     say("abcdef", 6);
     WS_UNTIL(&f, hear());
-    assert_true(str_ends(buf_str(&got), "\r\n\r\nabcdef"));
+    assert_true(text_ends(buf_str(&got), "\r\n\r\nabcdef"));
     restart(&(struct ws_server_config){.on_head = refuse_head});
     assert_true(str_starts(ask(word), "HTTP/1.1 403 "));
     assert_true(str_starts(ask(head), "HTTP/1.1 403 "));
@@ -337,7 +338,7 @@ static void who_waits_for_a_word_gets_it(void **state)
     assert_string_equal(buf_str(&got), "HTTP/1.1 100 Continue\r\n\r\n");
     say("ok", 2);
     WS_UNTIL(&f, hear());
-    assert_true(str_ends(buf_str(&got), "\r\n\r\nok"));
+    assert_true(text_ends(buf_str(&got), "\r\n\r\nok"));
 }
 
 static void a_client_that_hangs_up_is_noticed(void **state)
@@ -454,7 +455,7 @@ static void an_answer_without_room_is_a_503(void **state)
     ws_request_respond(f.request, 200, "text/plain", "X: y\r\n", answer, sizeof answer);
     WS_UNTIL(&f, hear());
     assert_true(str_starts(buf_str(&got), "HTTP/1.1 503 "));
-    assert_true(str_ends(buf_str(&got), "the call ran, but there is no memory for the answer\n"));
+    assert_true(text_ends(buf_str(&got), "the call ran, but there is no memory for the answer\n"));
 }
 
 static void who_has_not_begun_does_not_hold_up_the_end(void **state)
@@ -475,7 +476,7 @@ static void who_has_not_begun_does_not_hold_up_the_end(void **state)
     WS_UNTIL(&f, ws_server_counters(f.server)->connections == 1);
     ws_request_respond(f.request, 200, "text/plain", NULL, "ok", 2); // what was asked for is answered
     WS_UNTIL(&f, hear());
-    assert_true(str_ends(buf_str(&got), "\r\n\r\nok"));
+    assert_true(text_ends(buf_str(&got), "\r\n\r\nok"));
     close(idle);
     close(begun);
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/str.h"
 #include "operator/agents/known.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -399,7 +400,7 @@ static void of_long_texts_a_part_is_kept(void **state)
     assert_int_equal(strlen(p->message), KNOWN_MESSAGE_MAX);
     assert_true(strlen(p->last_lines) >= KNOWN_LAST_LINES_MAX - 1 && strlen(p->last_lines) <= KNOWN_LAST_LINES_MAX);
     assert_true(str_utf8_valid(p->last_lines, strlen(p->last_lines)));
-    assert_true(str_ends(p->last_lines, "!"));
+    assert_true(text_ends(p->last_lines, "!"));
 }
 
 static void all_texts_of_a_pod_together_are_bounded(void **state)

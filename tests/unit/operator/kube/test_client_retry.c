@@ -8,8 +8,8 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "common/base/str.h"
 #include "tests/unit/support/kube_fixture.h"
+#include "tests/unit/support/text_ends.h"
 
 static struct kube_fixture *f;
 static struct answer many[3], *const a = many;
@@ -54,7 +54,7 @@ static void a_429_is_tried_again_after_retry_after(void **state)
 static int nth_of(const char *name, int n)
 {
     for (int i = 0; i < fakeapi_count(f->api); i++)
-        if (str_ends(fakeapi_at(f->api, i)->target, name) && n-- == 0)
+        if (text_ends(fakeapi_at(f->api, i)->target, name) && n-- == 0)
             return i;
     fail_msg("%s was not asked for so often", name);
     return -1;

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -299,8 +300,8 @@ static void in_a_pod_the_service_account_is_used(void **state)
     assert_string_equal(c.ns, "cadre-system");
     assert_string_equal(c.source, "in-cluster");
     assert_null(c.token);
-    assert_true(str_starts(c.token_file, base) && str_ends(c.token_file, "/token"));
-    assert_true(str_starts(c.ca_file, base) && str_ends(c.ca_file, "/ca.crt"));
+    assert_true(str_starts(c.token_file, base) && text_ends(c.token_file, "/token"));
+    assert_true(str_starts(c.ca_file, base) && text_ends(c.ca_file, "/ca.crt"));
 }
 
 static void an_ipv6_address_gets_its_brackets(void **state)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors say whether the call has run: nothing if a rank may have run it, otherwise that no rank has.
-#include "common/base/str.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -188,7 +188,7 @@ static void a_slot_is_free_again(struct world *w, void (*take_back)(struct clien
     for (uint32_t i = 0; i < WORLD; i++) {
         struct wire_record *r = wire_next(&w->workers[i].wire);
         assert_non_null(r);
-        n += str_ends(r->body + r->len - strlen(args), args);
+        n += text_ends(r->body + r->len - strlen(args), args);
         worker_says(&w->f, &w->workers[i], r->h.call, "1");
         free(r);
     }

@@ -7,6 +7,7 @@
 
 #include "common/base/str.h"
 #include "tests/unit/operator/proxy/proxy_objects.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void an_argument_s_consumer_is_told_where_the_object_is(void **state)
     for (uint32_t i = 0; i < WORLD; i++) {
         const char *got = takes_reference(w, i, 2, &a);
         assert_true(str_starts(got, "{\"x\": {\"$ref\":\"cadre:1:"));
-        assert_true(str_ends(got, "}, \"y\": [7]}"));
+        assert_true(text_ends(got, "}, \"y\": [7]}"));
     }
     hears(w, "1 RESULT [null,null,null,null]");
     arena_done(&a);

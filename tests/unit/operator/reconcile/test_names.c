@@ -7,6 +7,7 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -139,7 +140,7 @@ static void a_pod_is_given_its_place_in_the_group(void **state)
 static bool is_reserved(const char *name)
 {
     for (const char *const *r = reserved_env; *r; r++)
-        if (str_eq(name, *r) || (str_ends(*r, "*") && strncmp(name, *r, strlen(*r) - 1) == 0))
+        if (str_eq(name, *r) || (text_ends(*r, "*") && strncmp(name, *r, strlen(*r) - 1) == 0))
             return true;
     return false;
 }

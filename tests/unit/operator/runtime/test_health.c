@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +129,7 @@ static void unready_says_why(void **state)
     t.ready = false;
     const char *answer = ask("GET /readyz HTTP/1.1\r\n\r\n");
     assert_true(str_starts(answer, "HTTP/1.1 503 Service Unavailable\r\n"));
-    assert_true(str_ends(answer, "\r\n\r\npods: not synced\n"));
+    assert_true(text_ends(answer, "\r\n\r\npods: not synced\n"));
 }
 
 static void metrics_are_text_with_their_version(void **state)
@@ -145,7 +146,7 @@ static void head_is_get_without_the_body(void **state)
     (void)state;
     const char *answer = ask("HEAD /healthz HTTP/1.1\r\n\r\n");
     assert_non_null(strstr(answer, "Content-Length: 3\r\n"));
-    assert_true(str_ends(answer, "\r\n\r\n"));
+    assert_true(text_ends(answer, "\r\n\r\n"));
 }
 
 static void what_is_not_there_and_what_is_not_allowed(void **state)
