@@ -59,7 +59,7 @@ static int names_init(struct gpu_names *p, const struct gpus *g, const int *indi
     for (int i = 0; i < p->n; i++) {
         int from = p->whole ? i : indices[i];
         if (from < 0 || from >= n)
-            return err_set(err, ERR_INVALID, "the group got GPU %d of a pod that has %d GPUs", from, n);
+            return err_set(err, ERR_INVALID, "there is no GPU %d here: there are %d GPUs", from, n);
         p->names[i] = names[from];
     }
     return 0;

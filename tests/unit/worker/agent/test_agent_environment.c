@@ -245,7 +245,7 @@ static void more_than_there_is_is_refused(void **state)
     assert_string_equal(err.msg, "each process should get 3 GPUs (spec.worker.gpus, or --gpus), but there are 2 here");
     g = (struct gpus){.per_worker = 1, .count = 4, .indices = fifth, .n_indices = 1};
     assert_int_equal(gpus_view(&g, &alone, &arena, &view, &err), ERR_INVALID);
-    assert_string_equal(err.msg, "the group got GPU 5 of a pod that has 4 GPUs");
+    assert_string_equal(err.msg, "there is no GPU 5 here: there are 4 GPUs");
 }
 
 static void a_worker_in_python_finds_what_was_brought(void **state)

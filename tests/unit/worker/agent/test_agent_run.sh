@@ -83,6 +83,7 @@ gpus_are_shared() {
             'echo "sees $CUDA_VISIBLE_DEVICES, device $CADRE_DEVICE"' &&
         said "[rank 0] sees 7,8, device 0" "[rank 1] sees , device -1" "[rank 2] sees 5, device 0" &&
         CUDA_VISIBLE_DEVICES=5 runs 1 run --process-gpus x -- true && said "rank 0: x is not a list of GPUs" &&
+        CUDA_VISIBLE_DEVICES=5 runs 126 run --process-gpus 1 -- true && said "there is no GPU 1 here: there are 1 GPUs" &&
         CUDA_VISIBLE_DEVICES=5 runs 1 run --process-gpus '0;0' -- true && said "has more than 1 processes: 0"
 }
 
