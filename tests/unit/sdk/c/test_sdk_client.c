@@ -416,12 +416,16 @@ static void no_welcome_is_no_connection(void **state)
     assert_non_null(strstr(f->error.message, "no WELCOME from the proxy"));
 }
 
-// A Service, or the API server in between, may lead the second one to another replica.
+// A Service, or the API server in between, may lead the second one to another replica. The call does not last until the
+// client gives up altogether.
 static void a_connection_without_a_welcome_is_soon_given_up_for_another(void **state)
 {
     struct fixture *f = *state;
+    cadre_client_options o = options_of(f);
+    o.connect_timeout_ms = 2 * PATIENCE_MS;
     f->proxy.n_ignored = 1;
-    open_client(f);
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    open_with(f, &o);
     assert_string_equal(call_method(f, "echo", "[1]"), "[1]");
     assert_int_equal(sdk_proxy_saw(&f->proxy, "HELLO"), 2);
 }
