@@ -5,6 +5,10 @@
 # Unix sockets, where no pings are sent while no call is open. A timer of libwebsockets wakes the operator and the local
 # run every 30 seconds. The API server also sends the operator a bookmark of each watch every minute, and the operator
 # looks up its other replicas every one to two minutes. It elects no leader: a leader renews its Lease every two seconds.
+# The timer of libwebsockets stays. No function of libwebsockets stops it, and it is needed: libwebsockets looks for the
+# time limits of its connections only after it has dealt with an event of a socket itself. Cadre hands it sockets and
+# requests at other times (common/ws/ws_preread), which also begins such limits. This timer may then be the only one that
+# finds a limit that is over.
 # Needs root, for the API server; six minutes.
 #   bench/idle/run.sh [OPTION]...
 #   --windows N       (6) how often it counts
