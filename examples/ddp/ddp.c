@@ -119,6 +119,8 @@ static cadre_result train_step(void *self, cadre_call *call)
     if (r == CADRE_OK)
         r = cadre_arg_int64(call, 1, "rows", &rows);
     if (r == CADRE_OK)
+        r = cadre_args_only(call, "seed", "rows", NULL);
+    if (r == CADRE_OK)
         r = join(t, call);
     if (r != CADRE_OK)
         return r;
@@ -144,6 +146,8 @@ static cadre_result sample_grads(void *self, cadre_call *call)
     int64_t n;
     size_t len = 0;
     cadre_result r = cadre_arg_int64(call, 0, "n", &n);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "n", NULL);
     if (r != CADRE_OK)
         return r;
     if (n < 1 || n > SAMPLES_MAX)
@@ -161,12 +165,15 @@ static cadre_result sample_grads(void *self, cadre_call *call)
 static cadre_result norm(void *self, cadre_call *call)
 {
     const struct model *m = ((const struct trainer *)self)->model;
+    cadre_result r = cadre_args_only(call, NULL);
+    if (r != CADRE_OK)
+        return r;
     float *weights = malloc(m->n_weights * sizeof *weights);
     if (!weights)
         return CADRE_OUT_OF_MEMORY;
     double sum = 0;
     device_read(weights, m->weights, m->n_weights);
-    cadre_result r = device_finish(call);
+    r = device_finish(call);
     for (size_t i = 0; r == CADRE_OK && i < m->n_weights; i++)
         sum += (double)weights[i] * (double)weights[i];
     free(weights);

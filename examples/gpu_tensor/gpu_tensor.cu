@@ -62,6 +62,8 @@ cadre_result make(cadre_call *call, uint64_t n, cadre_view *ret)
 cadre_result take(cadre_call *call, cadre_view *ret)
 {
     cadre_result r = cadre_arg_view(call, "x", ret);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", nullptr);
     if (r == CADRE_OK && (ret->n_dims != 1 || ret->len != ret->shape[0] * sizeof(float)))
         r = cadre_fail(call, "x is a list of F32");
     return r;
@@ -173,6 +175,9 @@ cadre_result rows(void *, cadre_call *call)
 cadre_result left(void *, cadre_call *call)
 {
     size_t left = 0, all;
+    cadre_result r = cadre_args_only(call, nullptr);
+    if (r != CADRE_OK)
+        return r;
     cudaError_t error = cadre_device(the_worker) < 0 ? cudaSuccess : cudaMemGetInfo(&left, &all);
     if (error != cudaSuccess)
         return cadre_fail(call, "%s", cudaGetErrorName(error));

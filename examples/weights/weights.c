@@ -84,6 +84,8 @@ static cadre_result step(void *self, cadre_call *call)
     struct model *m = self;
     double x;
     cadre_result r = cadre_arg_double(call, 0, "x", &x);
+    if (r == CADRE_OK)
+        r = cadre_args_only(call, "x", NULL);
     if (r != CADRE_OK)
         return r;
     for (uint64_t i = 0; i < m->rows * m->columns; i++)
@@ -96,18 +98,20 @@ static cadre_result step(void *self, cadre_call *call)
 static cadre_result total(void *self, cadre_call *call)
 {
     const struct model *m = self;
+    cadre_result r = cadre_args_only(call, NULL);
     double sum = 0;
     for (uint64_t i = 0; i < m->rows * m->columns; i++)
         sum += m->matrix[i];
     for (int i = 0; i < VECTOR; i++)
         sum += m->vector[i];
-    return cadre_return_double(call, sum);
+    return r == CADRE_OK ? cadre_return_double(call, sum) : r;
 }
 
 static cadre_result version(void *self, cadre_call *call)
 {
     const struct model *m = self;
-    return cadre_return_string(call, cadre_weights_version(m->weights));
+    cadre_result r = cadre_args_only(call, NULL);
+    return r == CADRE_OK ? cadre_return_string(call, cadre_weights_version(m->weights)) : r;
 }
 
 #define MOVE                                                                                                \

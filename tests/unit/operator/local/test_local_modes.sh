@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The rows of the notebooks about modes, with real worker processes and no cluster: lists as JSON over HTTP, tensors by
-# the C library. Arguments: cadre-local, cadre-agent, cadre-worker, batch_call, accumulator.so, dispatch.so, tensor.so.
+# the C library. Arguments: cadre-local, cadre-agent, cadre-worker, batch_call, accumulator.so, dispatch.so, tensor.so, ddp.so,
+# weights.so.
 set -euo pipefail
-local=$1 agent=$2 worker=$3 batch_call=$4 accumulator=$5 dispatch=$6 tensor=$7
+local=$1 agent=$2 worker=$3 batch_call=$4 accumulator=$5 dispatch=$6 tensor=$7 ddp=$8 weights=$9
 # shellcheck source=tests/lib/local.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../../lib/local.sh"
 
@@ -61,13 +62,22 @@ group "$dispatch" TestActor '{x: 2}' 4 '[]'
 json "2b ALL_TO_ALL" '"method":"foo_all_to_all","args":{"x":[1,2,3,4],"y":[5,6,7,8]}' '"result":[8,10,12,14]'
 json "S1-10 two_to_all" '"method":"foo_custom","args":{"x":[1,2],"y":[5,6]}' '"result":[8,10,8,10]'
 json "S1-11" '"method":"foo_rank_zero","args":{"x":1,"y":2}' '"result":5'
-surplus() { # ROW ARGUMENTS WHY
-    local why="rank 0: foo_rank_zero() $3"
-    json "$1" "\"method\":\"foo_rank_zero\",\"args\":$2" \
+surplus() { # ROW METHOD ARGUMENTS WHY
+    local why="rank 0: $2() $4"
+    json "$1" "\"method\":\"$2\",\"args\":$3" \
         "\"error\":{\"code\":-32602,\"message\":\"$why\",\"data\":{\"code\":\"INVALID\",\"message\":\"$why\",\"rank\":0}}"
 }
-surplus "a surplus argument" '[1,2,3]' "was called with 3 arguments; it takes x, y"
-surplus "an argument that the method does not have" '{"x":1,"y":2,"zz":3}' "has no argument 'zz'; it takes x, y"
+surplus "a surplus argument" foo_rank_zero '[1,2,3]' "was called with 3 arguments; it takes x, y"
+surplus "an argument that the method does not have" foo_rank_zero '{"x":1,"y":2,"zz":3}' "has no argument 'zz'; it takes x, y"
+group "$ddp" MLP '{}' 1 '[]'
+surplus "ddp: a step" train_step '[1,8,9]' "was called with 3 arguments; it takes seed, rows"
+surplus "ddp: gradients" sample_grads '{"n":1,"zz":3}' "has no argument 'zz'; it takes n"
+surplus "ddp: a norm" norm '[1]' "was called with 1 argument; it takes no arguments"
+group "$weights" Trainer '{}' 1 '[]'
+surplus "weights: a step" step '[1,2]' "was called with 2 arguments; it takes x"
+group "$weights" Server '{}' 1 '[]'
+surplus "weights: the sum" total '[1]' "was called with 1 argument; it takes no arguments"
+surplus "weights: the version" version '{"zz":3}' "has no argument 'zz'; it takes no arguments"
 
 group "$tensor" Actor '{}' 2 '[]'
 json "S2-10 actor, lists" '"method":"add","args":{"a":[0,0,0,0,0,0,0,0,0,0]}' '"result":{"a":[0,0,0,0,0,1,1,1,1,1]}'
