@@ -5,6 +5,7 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "operator/local/trust.h"
+#include "tests/unit/support/patience.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,8 +136,7 @@ static void a_group_that_could_not_start_is_tried_again(void **state)
     may_open(w, false);
     assert_int_equal(ask(w, w->provisioner.restart, "{\"group\":\"first\"}"), ERR_UNAVAILABLE);
     may_open(w, true);
-    while (local_provision_idle(w->groups))
-        loop_run_once(w->loop, 1000);
+    TURN_UNTIL(loop_run_once(w->loop, 1000), !local_provision_idle(w->groups), "");
     agent_ends(w);
 }
 
@@ -150,11 +150,9 @@ static void a_group_whose_next_attempt_cannot_start_is_tried_again(void **state)
     assert_non_null(g);
     agent_ends(w);
     may_open(w, false);
-    while (g->exit_code != EX_OSERR)
-        loop_run_once(w->loop, 1000);
+    TURN_UNTIL(loop_run_once(w->loop, 1000), g->exit_code == EX_OSERR, "");
     may_open(w, true);
-    while (local_provision_idle(w->groups))
-        loop_run_once(w->loop, 1000);
+    TURN_UNTIL(loop_run_once(w->loop, 1000), !local_provision_idle(w->groups), "");
     agent_ends(w);
     arena_done(&a);
 }
