@@ -49,7 +49,6 @@ struct object_server {
     struct loop_timer *retry; // after running out of descriptors
     struct list peers;
     unsigned n;
-    uint64_t bytes;
 };
 
 static void release(struct peer *p)
@@ -211,7 +210,6 @@ static bool write_values(struct peer *p)
         if (n < 0)
             return errno == EAGAIN || errno == EINTR;
         p->sent += (size_t)n;
-        p->server->bytes += (uint64_t)n;
         loop_timer_arm(p->silent, OBJECT_SERVER_SILENT_MS);
     }
     return false;
@@ -230,7 +228,6 @@ static bool write_more(struct peer *p)
         if (n < 0)
             return errno == EAGAIN || errno == EINTR;
         p->sent += (size_t)n;
-        p->server->bytes += (uint64_t)n;
         loop_timer_arm(p->silent, OBJECT_SERVER_SILENT_MS);
     }
     return p->by_handle || (p->values && write_values(p));
@@ -379,9 +376,4 @@ void object_server_secret(struct object_server *s, const char *secret)
         return;
     free(s->secret);
     s->secret = xstrdup(secret);
-}
-
-uint64_t object_server_bytes(const struct object_server *s)
-{
-    return s->bytes;
 }

@@ -29,4 +29,3 @@ void object_server_free(struct object_server *s); // accepts NULL
 int object_server_port(const struct object_server *s);
 // The secret with which keys are made. Nobody gets anything until it is known. It is copied.
 void object_server_secret(struct object_server *s, const char *secret);
-uint64_t object_server_bytes(const struct object_server *s); // how many bytes it has given so far
