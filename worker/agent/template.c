@@ -484,8 +484,3 @@ void template_rest(struct template *t)
     if (t->process)
         loop_timer_arm(t->idle_timer, t->config.idle_ms);
 }
-
-int template_pid(const struct template *t)
-{
-    return t->process ? process_pid(t->process) : 0;
-}

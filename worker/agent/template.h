@@ -61,5 +61,4 @@ void template_want(struct template *t, const struct template_source *s);
 // Requests a rank. Keeps no string of the config. NULL: there are no more descriptors.
 struct fork_request *template_fork(struct template *t, const struct fork_config *c, struct err *err);
 void fork_request_cancel(struct fork_request *b); // fn is not called; accepts NULL
-void template_rest(struct template *t);     // no rank is left: the template ends after idle_ms if no rank is requested
-int template_pid(const struct template *t); // 0 = it does not run
+void template_rest(struct template *t); // no rank is left: the template ends after idle_ms if no rank is requested
