@@ -519,6 +519,7 @@ class KeptOutput(unittest.TestCase):
     """What a program printed with Ray itself is printed again, without a run, until something has changed."""
 
     def setUp(self):
+        watch(LIMIT_S + 60)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
@@ -582,7 +583,6 @@ class KeptOutput(unittest.TestCase):
         return [sys.executable, RAY_ITSELF, way, self.folder, "program.py"]
 
     def run_with(self, way):
-        watch(LIMIT_S + 60)
         return subprocess.run(self.command(way), capture_output=True, timeout=LIMIT_S, check=False, cwd=self.folder,
                               env=self.environment())
 
