@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program with Ray itself, as `python -m cadre.ray` runs it with Cadre:
 
-    python ray_itself.py [--kept FOLDER] [--no-dashboard] FILE | -m MODULE [ARG...]
+    python ray_itself.py [--kept FOLDER | --forget FOLDER] [--no-dashboard] FILE | -m MODULE [ARG...]
 
   --kept FOLDER    If this program has succeeded before, prints the output from then. It runs again if its arguments, a file
                    in FOLDER, this file, or the version of Ray or Python has changed. Nothing of Cadre takes part in a run, so
                    it would print the same. The output is in ~/.cache/cadre/ray-output; it is deleted 30 days after its last use.
+  --forget FOLDER  Runs nothing, and deletes that output, because it is not as expected. Otherwise, no run could be better.
   --no-dashboard   Ray starts without its dashboard, which takes seconds of CPU time. The API of states needs the dashboard.
 
 Ray has a cluster of its own, talks to nobody else, and its limits are longer: they are too short on a busy machine. One stays:
 the raylet aborts if its agents take longer than 25 s to start. Then ray.init() starts another node.
 """
 
+import contextlib
+import ctypes
 import functools
 import glob
 import hashlib
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import time
@@ -61,6 +65,8 @@ def patient(init):
 
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "cadre/ray-output")
 KEPT_S = 30 * 24 * 3600
+BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}  # any bytes, as text
+PR_SET_PDEATHSIG = 1
 
 
 def file_of_output(folder, words):
@@ -68,36 +74,46 @@ def file_of_output(folder, words):
     all packages (deploy/python.sh)."""
     settings = sorted((name, value) for name, value in os.environ.items() if name.startswith(("RAY_", "VERL_", "LOGICAL_GPUS")))
     digest = hashlib.sha256(repr((words, sys.version, os.path.basename(sys.prefix), settings)).encode())
-    for path in sorted([__file__, *glob.glob(f"{folder}/**", recursive=True)]):
+    for path in sorted([__file__, *glob.glob(f"{glob.escape(folder)}/**", recursive=True)]):
         if os.path.isfile(path) and "__pycache__" not in path:
             with open(path, "rb") as f:
                 digest.update(repr((os.path.relpath(path, folder), f.read())).encode())
     return os.path.join(CACHE, digest.hexdigest())
 
 
+def sweep():
+    """Deletes output that was not used for long. Another process may do the same, or give a new file its name."""
+    for old in glob.glob(f"{glob.escape(CACHE)}/*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - os.path.getmtime(old) > KEPT_S:
+                os.remove(old)
+
+
+def end_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def kept(folder, words):
     """Prints what the program has printed before, or runs it. Returns its exit status."""
     os.makedirs(CACHE, exist_ok=True)
-    for old in glob.glob(f"{CACHE}/*"):
-        if time.time() - os.path.getmtime(old) > KEPT_S:
-            os.remove(old)
+    sweep()
     path = file_of_output(folder, words)
     status = 0
-    if os.path.exists(path):
-        os.utime(path)
+    try:
         with open(path, encoding="utf-8") as f:
+            os.utime(f.fileno())
             out, err = json.load(f)
-    else:
+    except FileNotFoundError:
         one = os.path.sameopenfile(1, 2)  # then the lines keep their order
         done = subprocess.run([sys.executable, __file__, *words], stdout=subprocess.PIPE, check=False,
-                              stderr=subprocess.STDOUT if one else subprocess.PIPE)
-        status, out, err = done.returncode, *((text or b"").decode(errors="replace") for text in (done.stdout, done.stderr))
-        if status == 0:
+                              stderr=subprocess.STDOUT if one else subprocess.PIPE, preexec_fn=end_with_parent)
+        status, out, err = done.returncode, *((text or b"").decode(**BYTES) for text in (done.stdout, done.stderr))
+        if status == 0 and file_of_output(folder, words) == path:  # else, a file changed during the run
             with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as f:
                 json.dump([out, err], f)
             os.rename(f.name, path)
-    sys.stdout.write(out)
-    sys.stderr.write(err)
+    sys.stdout.buffer.write(out.encode(**BYTES))
+    sys.stderr.buffer.write(err.encode(**BYTES))
     return status
 
 
@@ -105,6 +121,10 @@ def main():
     words = sys.argv[1:]
     if words[:1] == ["--kept"]:
         sys.exit(kept(words[1], words[2:]))
+    if words[:1] == ["--forget"]:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(file_of_output(words[1], words[2:]))
+        return
     surround()
     import ray
 

@@ -75,11 +75,12 @@ if [[ $on == both ]]; then
         words=("$@")
         [[ $way == cadre ]] || words=(--ray "$@")
         code=0
-        KEPT=$here "$here/run.sh" "${words[@]}" >"$logs/$way" 2>&1 || code=$?
+        OUTPUT=--kept "$here/run.sh" "${words[@]}" >"$logs/$way" 2>&1 || code=$?
         [[ $code == 0 ]] || { cat "$logs/$way" && exit "$code"; }
     done
-    "${CADRE_PYTHON3:-python3}" "$here/equally_far.py" "$logs/cadre" "$logs/ray"
-    exit
+    "${CADRE_PYTHON3:-python3}" "$here/equally_far.py" "$logs/cadre" "$logs/ray" && exit
+    OUTPUT=--forget "$here/run.sh" --ray "$@"
+    exit 1
 fi
 [[ $* != *test_data_transfer.py* ]] || MEMORY_GB=${MEMORY_GB:-16}
 memory() { awk "/^Mem$1:/"' {print int($2 / 1024 / 1024)}' /proc/meminfo; } # Total or Available, in GB
@@ -125,7 +126,7 @@ export VERL_USE_EXTERNAL_MODULES=verl_on_cpu VERL_PLATFORM=cpu VERL_ENGINE_DEVIC
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}:$cache/$extra
 cd "$cache/$source"
 if [[ $on == ray ]]; then
-    "$python" "$here/../lib/ray_itself.py" ${KEPT:+--kept "$KEPT"} "${words[@]}"
+    "$python" "$here/../lib/ray_itself.py" ${OUTPUT:+"$OUTPUT" "$here"} "${words[@]}"
     exit
 fi
 if [[ ${RAY_ADDRESS:-} != auto ]]; then

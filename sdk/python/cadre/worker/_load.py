@@ -16,7 +16,7 @@ from . import MARK, _host
 
 EXIT_USAGE, EXIT_MODULE, EXIT_CONSTRUCTOR, EXIT_LOST = 64, 65, 66, 68
 ASYNC, ASYNC_LIMIT = "asyncio", 64  # the concurrency group of `async def` methods without one
-_NEVER = (1 << 31) - 1  # as a threshold of the garbage collector; no module sets it
+_SELDOM = 1_000_003  # as a threshold of the garbage collector, which no module sets; a module may multiply it: it is a C int
 
 
 class Stop(Exception):
@@ -76,16 +76,19 @@ def said(e):
 
 @contextlib.contextmanager
 def without_collection():
-    """The garbage collector rests while modules are imported, unless a module sets its thresholds. Modules create many
+    """The garbage collector rests while modules are imported, unless a module sets its threshold. Modules create many
     objects that stay: otherwise, Python would look for garbage among them for a fifth of the time of `import torch`.
+    It still looks once in a million objects, because a module may do all of its work while it is imported.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(_NEVER, *before[1:])
+    before = gc.get_threshold()[0]
+    if before:  # 0: it is off
+        gc.set_threshold(_SELDOM, *gc.get_threshold()[1:])
     try:
         yield
     finally:
-        if gc.get_threshold()[0] == _NEVER:
-            gc.set_threshold(*before)
+        now, *others = gc.get_threshold()
+        if now == _SELDOM:
+            gc.set_threshold(before, *others)
 
 
 def import_module(name):

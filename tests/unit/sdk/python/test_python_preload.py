@@ -79,12 +79,25 @@ class Forked(GroupCase):
 
     def test_the_garbage_collector_rests_while_modules_are_imported(self):
         for heavy, forked, now in self.group.call("thresholds"):
-            self.assertGreater(min(heavy, forked), 1 << 30)
+            self.assertGreater(min(heavy, forked), 1_000_000)
             self.assertEqual(now, gc.get_threshold()[0])
-        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+
+    def test_a_module_may_set_the_thresholds_of_the_garbage_collector(self):
+        before = gc.get_threshold()
+        self.addCleanup(gc.set_threshold, *before)
         with _load.without_collection():
-            gc.set_threshold(500)  # as a module may
-        self.assertEqual(gc.get_threshold()[0], 500)
+            with _load.without_collection():
+                first, *others = gc.get_threshold()
+                gc.set_threshold(first * 100, *others)
+                gc.set_threshold(first, 20, 30)
+            self.assertGreater(gc.get_threshold()[0], 1_000_000)
+        self.assertEqual(gc.get_threshold(), (before[0], 20, 30))
+        for threshold in (500, 0):
+            with _load.without_collection():
+                gc.set_threshold(threshold)
+            self.assertEqual(gc.get_threshold()[0], threshold)
+        with _load.without_collection():
+            self.assertEqual(gc.get_threshold()[0], 0)
 
 
 class Restarted(RunCase):

@@ -502,11 +502,14 @@ def by_ray(name, folder):
         # A thread of Ray prints what workers say on the same standard output, in the middle of the program's lines.
         env = {**environment(), "RAY_LOG_TO_DRIVER": "0"}
         del env["PYTHONPATH"]
-        done = run([sys.executable, RAY_ITSELF, "--kept", folder, "--no-dashboard", f"{name}.py"], folder, env=env)
+        words = [folder, "--no-dashboard", f"{name}.py"]
+        done = run([sys.executable, RAY_ITSELF, "--kept", *words], folder, env=env)
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         if os.environ.get("UPDATE_GOLDEN"):
             with open(f"{folder}/{name}.txt", "w", encoding="utf-8") as f:
                 f.write(printed(done.stdout))
+        if printed(done.stdout) != expected(name, folder):
+            run([sys.executable, RAY_ITSELF, "--forget", *words], folder, env=env)
         self.assertEqual(printed(done.stdout), expected(name, folder))
 
     return test
@@ -515,22 +518,73 @@ def by_ray(name, folder):
 class KeptOutput(unittest.TestCase):
     """What a program printed with Ray itself is printed again, without a run, until something has changed."""
 
+    def setUp(self):
+        watch(LIMIT_S + 60)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
     def test_a_program_runs_again_if_it_failed_or_a_file_of_its_folder_changed(self):
-        with tempfile.TemporaryDirectory() as folder:
-            with open(f"{folder}/program.py", "w", encoding="utf-8") as f:
-                f.write("import helper, os, sys; print(os.getpid(), end=' '); sys.exit(helper.STATUS)")
-            runs = [self.run_with(folder, status) for status in (1, 0, 0, 0x100)]
-        self.assertEqual([status for status, _ in runs], [1, 0, 0, 0])
-        failed, first, again, changed = (pid for _, pid in runs)
+        self.write("program.py", "import helper, os, sys; print(os.getpid(), end=' '); sys.exit(helper.STATUS)")
+        runs = []
+        for status in (1, 0, 0, 0x100):
+            self.write("helper.py", f"STATUS = {status}")
+            runs.append(self.run_with("--kept"))
+        self.assertEqual([done.returncode for done in runs], [1, 0, 0, 0])
+        failed, first, again, changed = (done.stdout for done in runs)
         self.assertEqual(again, first)
         self.assertEqual(len({failed, first, changed}), 3)
+        self.assertEqual(self.run_with("--forget").stdout, b"")
+        self.assertNotEqual(self.run_with("--kept").stdout, changed)
 
-    def run_with(self, folder, status):
-        with open(f"{folder}/helper.py", "w", encoding="utf-8") as f:
-            f.write(f"STATUS = {status}")
-        env = {**environment(), "XDG_CACHE_HOME": f"{folder}/.cache"}
-        done = run([sys.executable, RAY_ITSELF, "--kept", folder, "program.py"], folder, env=env)
-        return done.returncode, done.stdout
+    def test_output_is_the_same_byte_for_byte(self):
+        self.write("program.py", "import os; os.write(1, b'\\xff\\r\\n\\xc3'); os.write(2, bytes(range(256)))")
+        first, again = self.run_with("--kept"), self.run_with("--kept")
+        self.assertEqual(first.stdout, b"\xff\r\n\xc3")
+        self.assertIn(bytes(range(256)), first.stderr)
+        self.assertEqual((again.stdout, again.stderr), (first.stdout, first.stderr))
+
+    def test_nothing_is_kept_if_a_file_changed_during_the_run(self):
+        self.write("program.py", "open('new', 'w').close()")
+        self.assertEqual(self.run_with("--kept").returncode, 0)
+        self.assertEqual(os.listdir(f"{self.folder}/.cache/cadre/ray-output"), [])
+
+    def test_a_program_ends_if_the_process_that_keeps_its_output_is_killed(self):
+        self.write("program.py", "import os, time; open('.pid', 'w').write(f'{os.getpid()} '); time.sleep(600)")
+        with subprocess.Popen(self.command("--kept"), cwd=self.folder, env=self.environment()) as keeper:
+            while not (pid := self.read(".pid")).endswith(" "):
+                time.sleep(0.05)
+            keeper.kill()
+        while self.runs(int(pid)):
+            time.sleep(0.05)
+
+    def write(self, name, text):
+        with open(f"{self.folder}/{name}", "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def read(self, name):
+        try:
+            with open(f"{self.folder}/{name}", encoding="utf-8") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    def runs(self, pid):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+                return f.read().rpartition(")")[2].split()[0] != "Z"
+        except FileNotFoundError:
+            return False
+
+    def environment(self):
+        return {**environment(), "XDG_CACHE_HOME": f"{self.folder}/.cache"}
+
+    def command(self, way):
+        return [sys.executable, RAY_ITSELF, way, self.folder, "program.py"]
+
+    def run_with(self, way):
+        return subprocess.run(self.command(way), capture_output=True, timeout=LIMIT_S, check=False, cwd=self.folder,
+                              env=self.environment())
 
 
 for _folder in ("ray", "ray_torch"):
