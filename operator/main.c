@@ -89,12 +89,12 @@ static bool is_ready(void *ctx, struct buf *why_not)
 }
 
 // After an outage, parts that failed may still wait before their next try. This tries them now.
-static void hurry(struct cadre_operator *o)
+static void retry_now(struct cadre_operator *o)
 {
     for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
-        reflector_hurry(o->reflectors[mirrors[i].kind]);
+        reflector_retry_now(o->reflectors[mirrors[i].kind]);
     if (o->binding)
-        binding_hurry(o->binding);
+        binding_retry_now(o->binding);
 }
 
 // Only a leader writes the Event.
@@ -120,7 +120,7 @@ static void on_elected(struct cadre_operator *o)
         return; // it was elected in the turn in which it was asked to stop: the Lease goes back unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
-    hurry(o);
+    retry_now(o);
     excluded_namespaces_each(o->excluded, tell_excluded, o);
     deciding_start(o->deciding);
     loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
@@ -139,7 +139,7 @@ static void on_recovered(void *ctx)
 {
     struct cadre_operator *o = ctx;
     log_info("the API server answers again", NULL);
-    hurry(o);
+    retry_now(o);
     if (!o->stopping)
         deciding_retry(o->deciding);
 }

@@ -113,10 +113,10 @@ static const char *proof_of_replica(void *ctx, const char *name, const char *ins
     return keys ? replica_proof(keys->install, name, instance, a) : NULL;
 }
 
-void identity_hurry(struct identity *i)
+void identity_retry_now(struct identity *i)
 {
-    vault_hurry(i->vault);
-    keyring_hurry(i->keyring);
+    vault_retry_now(i->vault);
+    keyring_retry_now(i->keyring);
 }
 
 struct authority identity_authority(struct identity *i)

@@ -16,5 +16,5 @@ void identity_free(struct identity *i);
 // For the owner, which tells the vault to read the Secret and to stop.
 struct vault *identity_vault(const struct identity *i);
 // Call it if the API server answers again after errors. It repeats the failed requests at once.
-void identity_hurry(struct identity *i);
+void identity_retry_now(struct identity *i);
 struct authority identity_authority(struct identity *i); // valid as long as the identity

@@ -105,7 +105,7 @@ void keyring_free(struct keyring *k)
     free(k);
 }
 
-void keyring_hurry(struct keyring *k)
+void keyring_retry_now(struct keyring *k)
 {
     if (k->failures && !k->inquiry)
         loop_timer_arm(k->timer, 0);

@@ -376,7 +376,7 @@ void vault_look(struct vault *v)
         wait_ms(v, 0);
 }
 
-void vault_hurry(struct vault *v)
+void vault_retry_now(struct vault *v)
 {
     if (v->failures && !v->inquiry)
         wait_ms(v, 0);

@@ -141,7 +141,7 @@ static enum leader_action on_wrote(struct leader_fsm *f, const struct leader_inp
 
 static enum leader_action on_conflict(struct leader_fsm *f, int64_t now)
 {
-    if (f->reread) { // we lost the race twice: the other one renews, so there is no hurry
+    if (f->reread) { // we lost the race twice: the other one renews, so the next try can wait
         try_later(f, now);
         return LEADER_DO_NOTHING;
     }

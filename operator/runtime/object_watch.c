@@ -50,9 +50,9 @@ struct object_watch *object_watch_new(struct loop *loop, struct kube_client *cli
     return w;
 }
 
-void object_watch_hurry(struct object_watch *w)
+void object_watch_retry_now(struct object_watch *w)
 {
-    reflector_hurry(w->reflector);
+    reflector_retry_now(w->reflector);
 }
 
 void object_watch_free(struct object_watch *w)

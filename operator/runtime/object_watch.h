@@ -19,5 +19,5 @@ struct object_watch_options {
 // The client must outlive it; the options are copied.
 struct object_watch *object_watch_new(struct loop *loop, struct kube_client *client,
                                       const struct object_watch_options *options);
-void object_watch_hurry(struct object_watch *w); // call it when the API server answers again
+void object_watch_retry_now(struct object_watch *w); // call it when the API server answers again
 void object_watch_free(struct object_watch *w);  // accepts NULL

@@ -341,7 +341,7 @@ struct reflector *reflector_start(struct loop *loop, struct kube_client *client,
     return r;
 }
 
-void reflector_hurry(struct reflector *r)
+void reflector_retry_now(struct reflector *r)
 {
     if (loop_timer_armed(r->timer))
         loop_timer_arm(r->timer, 0);

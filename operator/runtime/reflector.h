@@ -25,7 +25,7 @@ struct reflector_options {
 struct reflector *reflector_start(struct loop *loop, struct kube_client *client, struct store *store,
                                   const struct reflector_options *options);
 // Call this when the API server is known to answer. If the reflector waits after a failure, it tries again at once.
-void reflector_hurry(struct reflector *r);
+void reflector_retry_now(struct reflector *r);
 // Frees the reflector. It calls nothing after this returns. May be called inside any callback, also one of the store.
 // The store stays.
 void reflector_stop(struct reflector *r);

@@ -509,10 +509,10 @@ bool binding_idle(const struct binding *b)
     return gateway_idle(b->gateway) && vault_idle(identity_vault(b->identity));
 }
 
-void binding_hurry(struct binding *b)
+void binding_retry_now(struct binding *b)
 {
-    identity_hurry(b->identity);
-    object_watch_hurry(b->secret);
+    identity_retry_now(b->identity);
+    object_watch_retry_now(b->secret);
 }
 
 void binding_free(struct binding *b)

@@ -100,7 +100,7 @@ static void a_missing_right_is_told_once_and_tried_again(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) {
         stub_fail(expect(VERB_LIST), ERR_FORBIDDEN, "no");
-        object_watch_hurry(t.watch);
+        object_watch_retry_now(t.watch);
     }
     assert_int_equal(t.errors, 1);
     list("{\"kind\":\"SecretList\",\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[]}");

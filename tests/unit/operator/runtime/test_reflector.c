@@ -335,14 +335,14 @@ static void a_page_that_fails_is_asked_for_again(void **state)
     assert_trace("UNAVAILABLE PROTO synced ");
 }
 
-static void who_knows_that_the_server_is_back_can_hurry_it(void **state)
+static void it_tries_again_at_once_when_the_server_is_known_to_be_back(void **state)
 {
     (void)state;
     stub_fail(stub_next(t.client), ERR_IO, "cut");
     assert_true(stub_quiet(t.client)); // it waits for almost a second
-    reflector_hurry(t.reflector);
+    reflector_retry_now(t.reflector);
     assert_false(stub_quiet(t.client));
-    reflector_hurry(t.reflector); // nothing waits
+    reflector_retry_now(t.reflector); // nothing waits
     assert_int_equal(stub_waiting(t.client), 1);
 }
 
@@ -485,7 +485,7 @@ int main(void)
         REFLECTOR_TEST(another_error_event_is_told_and_watched_again),
         REFLECTOR_TEST(a_page_too_old_starts_the_list_over),
         REFLECTOR_TEST(a_page_that_fails_is_asked_for_again),
-        REFLECTOR_TEST(who_knows_that_the_server_is_back_can_hurry_it),
+        REFLECTOR_TEST(it_tries_again_at_once_when_the_server_is_known_to_be_back),
         REFLECTOR_TEST(a_bad_object_is_told_and_does_not_stop_the_others),
         REFLECTOR_TEST(what_is_known_already_is_not_read_again),
         REFLECTOR_TEST(an_event_may_be_written_in_any_way),
