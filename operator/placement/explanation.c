@@ -27,9 +27,9 @@ static bool is_hostname(const struct search *s)
     return strcmp(s->topology_key, TOPOLOGY_HOSTNAME) == 0;
 }
 
-static bool is_held(const struct search *s, const struct site *site, const struct pod_constraints *p)
+static bool is_held(const struct search *s, const struct search_node *node, const struct pod_constraints *p)
 {
-    return (site->marks & s->exclude & SITE_HELD) && room_fit(site->room, s->empty, &site->taken, &p->requests) > 0;
+    return (node->marks & s->exclude & MARK_HELD) && room_fit(node->room, s->empty, &node->taken, &p->requests) > 0;
 }
 
 // From here on, the nodes that could not take a bundle are left out, whatever runs there. If these are all nodes, the
@@ -39,25 +39,25 @@ static struct node_counts count_nodes(struct search *s, const struct pod_constra
     struct node_counts c = {0};
     for (size_t d = 0; d < s->n_domains; d++)
         for (size_t i = 0; i < s->domains[d].n && !search_allows(s, d); i++)
-            s->sites[s->domains[d].first + i].marks |= SITE_RULED_OUT;
+            s->nodes[s->domains[d].first + i].marks |= MARK_RULED_OUT;
     bool any = false;
-    for (size_t i = 0; i < s->n_sites; i++) {
-        struct site *site = &s->sites[i];
-        enum node_verdict v = node_admits(site->room->node, p, s->topology_key);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct search_node *node = &s->nodes[i];
+        enum node_verdict v = node_admits(node->room->node, p, s->topology_key);
         if (v != NODE_OK) {
             c.without[v]++;
-            site->marks |= v == NODE_TOO_SMALL ? SITE_SMALL : SITE_OUT;
+            node->marks |= v == NODE_TOO_SMALL ? MARK_SMALL : MARK_OUT;
             continue;
         }
         any = true;
-        if (site->marks & SITE_RULED_OUT)
+        if (node->marks & MARK_RULED_OUT)
             c.without[CAUSE_RULED_OUT]++;
-        else if (s->nodes[i].room == 0)
-            c.without[is_held(s, site, p) ? CAUSE_HELD : CAUSE_FULL]++;
+        else if (s->node_choices[i].room == 0)
+            c.without[is_held(s, node, p) ? CAUSE_HELD : CAUSE_FULL]++;
         else
             c.with_room++;
     }
-    s->exclude = (s->exclude & SITE_HELD) | SITE_OUT | SITE_RULED_OUT | (any ? SITE_SMALL : 0);
+    s->exclude = (s->exclude & MARK_HELD) | MARK_OUT | MARK_RULED_OUT | (any ? MARK_SMALL : 0);
     return c;
 }
 
@@ -138,8 +138,8 @@ static const char *where_text(const struct search *s, int64_t n)
 // A resource with a typing error in its name, or a device plugin that does not run.
 static bool is_nowhere(const struct search *s, int id)
 {
-    for (size_t i = 0; i < s->n_sites; i++)
-        if (resources_get(&s->sites[i].room->node->allocatable, id) > 0)
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (resources_get(&s->nodes[i].room->node->allocatable, id) > 0)
             return false;
     return true;
 }
@@ -149,13 +149,13 @@ static const char *find_nearest(const struct search *s, const struct resource *w
 {
     const char *name = NULL;
     *ret_has = 0;
-    for (size_t i = 0; what->milli && i < s->n_sites; i++) {
-        const struct site *site = &s->sites[i];
-        int64_t has = room_left(site->room, s->empty, &site->taken, what->id);
-        if (site->marks & s->exclude || has <= *ret_has || (below && has >= below))
+    for (size_t i = 0; what->milli && i < s->n_nodes; i++) {
+        const struct search_node *node = &s->nodes[i];
+        int64_t has = room_left(node->room, s->empty, &node->taken, what->id);
+        if (node->marks & s->exclude || has <= *ret_has || (below && has >= below))
             continue;
         *ret_has = has;
-        name = site->room->name;
+        name = node->room->name;
     }
     return name;
 }
@@ -167,7 +167,7 @@ static const char *nearest_text(const struct search *s, const struct resource *w
     const char *name = find_nearest(s, what, 0, &has);
     if (name)
         return arena_printf(s->arena, " (%s is nearest with %s)", name, quantity_format(what->id, has, s->arena));
-    return what->milli && s->empty && s->n_sites && is_nowhere(s, what->id) ? " (no node has any)" : "";
+    return what->milli && s->empty && s->n_nodes && is_nowhere(s, what->id) ? " (no node has any)" : "";
 }
 
 static const char *reach_text(const struct search *s, const struct shortage *sh)
@@ -198,16 +198,16 @@ static const char *counts_text(const struct search *s, const struct node_counts 
     };
     static const int order[] = {CAUSE_FULL,     CAUSE_HELD,   CAUSE_RULED_OUT, NODE_TOO_SMALL, NODE_CORDONED,
                                 NODE_NOT_READY, NODE_TAINTED, NODE_UNMATCHED,  NODE_NO_DOMAIN};
-    if (!s->n_sites)
+    if (!s->n_nodes)
         return "the cluster has no nodes";
     const char *rest = "";
     for (size_t i = 0; i < ARRAY_LEN(order); i++)
         if (c->without[order[i]])
             rest = arena_printf(s->arena, "%s, %zu %s", rest, c->without[order[i]], words[order[i]]);
-    bool one = c->with_room == 1 || s->n_sites == 1;
+    bool one = c->with_room == 1 || s->n_nodes == 1;
     const char *verb = s->empty ? (one ? "qualifies" : "qualify") : (one ? "has room" : "have room");
     const char *counts =
-        arena_printf(s->arena, "%zu of %zu node%s %s", c->with_room, s->n_sites, s->n_sites == 1 ? "" : "s", verb);
+        arena_printf(s->arena, "%zu of %zu node%s %s", c->with_room, s->n_nodes, s->n_nodes == 1 ? "" : "s", verb);
     return *rest ? arena_printf(s->arena, "%s (%s)", counts, rest + strlen(", ")) : counts;
 }
 
@@ -241,9 +241,9 @@ struct usage { // of the resource that is short, on the nodes that qualify
 // Returns a list by the numbers of nodes: true if the node qualifies.
 static const bool *find_qualified(const struct search *s, const struct shape *shape)
 {
-    bool *qualified = arena_array(s->arena, s->n_sites, sizeof *qualified);
-    for (size_t i = 0; i < s->n_sites; i++) {
-        const struct room *r = s->sites[i].room;
+    bool *qualified = arena_array(s->arena, s->n_nodes, sizeof *qualified);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct room *r = s->nodes[i].room;
         qualified[r->number] = node_admits(r->node, shape->constraints, s->topology_key) == NODE_OK;
     }
     return qualified;
@@ -252,11 +252,11 @@ static const bool *find_qualified(const struct search *s, const struct shape *sh
 static struct usage usage_of(const struct search *s, const bool *qualified, int id)
 {
     struct usage u = {0};
-    for (size_t i = 0; i < s->n_sites; i++) {
-        if (!qualified[s->sites[i].room->number])
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        if (!qualified[s->nodes[i].room->number])
             continue;
-        u.all = amount_add(u.all, resources_get(&s->sites[i].room->node->allocatable, id));
-        u.used = amount_add(u.used, room_used(s->sites[i].room, id));
+        u.all = amount_add(u.all, resources_get(&s->nodes[i].room->node->allocatable, id));
+        u.used = amount_add(u.used, room_used(s->nodes[i].room, id));
     }
     return u;
 }

@@ -8,14 +8,14 @@
 // Negative if a is better. The same is true for cmp_tight.
 static int cmp_kept(const struct choice *a, const struct choice *b)
 {
-    return a->spare != b->spare ? a->spare - b->spare : a->whole - b->whole;
+    return a->avoid != b->avoid ? a->avoid - b->avoid : a->whole - b->whole;
 }
 
 static int cmp_tight(const struct choice *a, const struct choice *b, int64_t n)
 {
     bool a_filled = a->room == n, b_filled = b->room == n;
-    if (a->spare != b->spare)
-        return a->spare - b->spare;
+    if (a->avoid != b->avoid)
+        return a->avoid - b->avoid;
     if (a_filled != b_filled)
         return b_filled - a_filled;
     if (a->whole != b->whole)

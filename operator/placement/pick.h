@@ -12,7 +12,7 @@
 struct choice {
     int64_t room; // how many bundles it can take
     int64_t have; // how many bundles of the same gang it has already
-    bool spare;   // better left alone: taken after the others
+    bool avoid;   // taken only after all others
     bool whole;   // nothing on it is in use yet
     int64_t take; // the answer; 0 at first
 };

@@ -12,15 +12,15 @@ static bool place_shape(struct search *s, struct shape *shape)
     if (search_reach(s, &unused) < shape->n)
         return false;
     if (s->strategy->together)
-        pick_tightest(s->places, s->n_domains, shape->n)->take = shape->n;
+        pick_tightest(s->domain_choices, s->n_domains, shape->n)->take = shape->n;
     else if (s->strategy->even)
-        pick_evenly(s->places, s->n_domains, shape->n, s->arena);
+        pick_evenly(s->domain_choices, s->n_domains, shape->n, s->arena);
     else
-        pick_fewest(s->places, s->n_domains, shape->n, s->arena);
+        pick_fewest(s->domain_choices, s->n_domains, shape->n, s->arena);
     shape->placed = 0;
     for (size_t i = 0; i < s->n_domains; i++)
-        if (s->places[i].take)
-            search_fill(s, i, shape, s->places[i].take);
+        if (s->domain_choices[i].take)
+            search_fill(s, i, shape, s->domain_choices[i].take);
     return true;
 }
 
@@ -33,8 +33,8 @@ static int64_t fill_domain(struct search *s, size_t domain, struct choice *ret_p
         struct shape *shape = &s->shapes[i];
         search_survey_domain(s, domain, shape->constraints);
         if (i == 0)
-            *ret_place = s->places[domain];
-        int64_t n = MIN(shape->n, s->places[domain].room);
+            *ret_place = s->domain_choices[domain];
+        int64_t n = MIN(shape->n, s->domain_choices[domain].room);
         shape->placed = 0;
         if (n > 0)
             search_fill(s, domain, shape, n);
@@ -54,7 +54,7 @@ static bool place_in_one_domain(struct search *s)
         if (placed == s->n_wanted) {
             passed[i] = place;
             if (s->n_fixed)
-                passed[i].spare = !place.have;
+                passed[i].avoid = !place.have;
         }
         if (placed > s->nearest.placed)
             s->nearest = (struct nearest){.placed = placed, .domain = i};
@@ -73,7 +73,7 @@ static void sort_shapes(struct search *s)
         shape->room = 0;
         search_survey(s, shape->constraints);
         for (size_t d = 0; d < s->n_domains; d++)
-            shape->room += s->places[d].room;
+            shape->room += s->domain_choices[d].room;
     }
     shapes_sort(s->shapes, s->n_shapes);
 }
@@ -128,24 +128,24 @@ static bool wants_gpus(const struct gang *g)
     return false;
 }
 
-size_t place_cares(const struct search *s, unsigned *ret)
+size_t place_exclusions(const struct search *s, unsigned *ret)
 {
-    static const unsigned all[CARES_MAX] = {SITE_AVOID | SITE_GPU, SITE_AVOID, SITE_GPU, 0};
+    static const unsigned all[EXCLUSIONS_MAX] = {MARK_AVOID | MARK_GPU, MARK_AVOID, MARK_GPU, 0};
     const struct gang *g = s->gang;
-    unsigned may = (g->n_avoid ? SITE_AVOID : 0) | (!s->strategy->even && !wants_gpus(g) ? SITE_GPU : 0);
+    unsigned may = (g->n_avoid ? MARK_AVOID : 0) | (!s->strategy->even && !wants_gpus(g) ? MARK_GPU : 0);
     size_t n = 0;
-    for (size_t i = 0; i < CARES_MAX; i++)
+    for (size_t i = 0; i < EXCLUSIONS_MAX; i++)
         if (!(all[i] & ~may))
-            ret[n++] = all[i] | SITE_HELD;
+            ret[n++] = all[i] | MARK_HELD;
     return n;
 }
 
-bool place_with_care(struct search *s)
+bool place_preferably(struct search *s)
 {
-    unsigned cares[CARES_MAX];
-    size_t n = place_cares(s, cares);
+    unsigned exclusions[EXCLUSIONS_MAX];
+    size_t n = place_exclusions(s, exclusions);
     for (size_t i = 0; i < n; i++) {
-        s->exclude = cares[i];
+        s->exclude = exclusions[i];
         if (place_all(s))
             return true;
     }

@@ -11,8 +11,8 @@ bool place_all(struct search *s);
 // Sets of marks for s->exclude, in the order in which to try them. They exclude the nodes that should stay free as long
 // as the gang fits elsewhere. The spreading strategies take nodes with GPUs last instead: a preference must not cost
 // them domains. The last set excludes only nodes that are held for others.
-enum { CARES_MAX = 4 };
-size_t place_cares(const struct search *s, unsigned *ret);
+enum { EXCLUSIONS_MAX = 4 };
+size_t place_exclusions(const struct search *s, unsigned *ret);
 
 // Calls place_all() with each of these sets in turn, until one try succeeds.
-bool place_with_care(struct search *s);
+bool place_preferably(struct search *s);

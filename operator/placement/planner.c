@@ -31,7 +31,7 @@ static void refused(struct search *s, const struct cluster *c, struct arena *a, 
     bool fits_when_empty = place_all(s);
     if (fits_when_empty) { // then the present state has to be explained
         s->empty = false;
-        s->exclude = SITE_HELD;
+        s->exclude = MARK_HELD;
         place_all(s);
     }
     struct explanation why;
@@ -50,7 +50,7 @@ void planner_place(const struct cluster *c, const struct gang *g, struct arena *
     struct arena scratch = ARENA_INIT;
     struct search s;
     search_init(&s, c, g, &scratch);
-    if (place_with_care(&s))
+    if (place_preferably(&s))
         placed(&s, (struct victims_cost){0}, a, ret);
     else if (preempt_place(&s, c, VICTIMS_LOWER))
         placed(&s, preempt_cost(&s), a, ret);
@@ -67,7 +67,7 @@ bool planner_target(const struct cluster *c, const struct gang *g, struct arena 
         struct arena scratch = ARENA_INIT;
         struct search s;
         search_init(&s, c, g, &scratch);
-        found = place_with_care(&s) || preempt_place(&s, c, tries[i]);
+        found = place_preferably(&s) || preempt_place(&s, c, tries[i]);
         if (found)
             *ret_nodes = names_copy(s.answer, g->n_bundles, a);
         arena_done(&scratch);

@@ -9,7 +9,7 @@
 
 struct preemption {
     struct search *s;
-    struct opening **items; // one per node where a pod may go
+    struct candidate **items;
     size_t n;
     size_t n_victims;
 };
@@ -20,10 +20,10 @@ static const struct pod_constraints *pod_of_gang(const struct search *s)
     return s->shapes[0].constraints;
 }
 
-static bool admits_any(const struct search *s, const struct site *site)
+static bool admits_any(const struct search *s, const struct search_node *node)
 {
     for (size_t i = 0; i < s->n_shapes; i++)
-        if (node_admits(site->room->node, s->shapes[i].constraints, s->topology_key) == NODE_OK)
+        if (node_admits(node->room->node, s->shapes[i].constraints, s->topology_key) == NODE_OK)
             return true;
     return false;
 }
@@ -31,18 +31,18 @@ static bool admits_any(const struct search *s, const struct site *site)
 static void collect(struct preemption *p, enum victims_who who)
 {
     struct search *s = p->s;
-    p->items = arena_array(s->arena, s->n_sites, sizeof(struct opening *));
-    for (size_t i = 0; i < s->n_sites; i++) {
+    p->items = arena_array(s->arena, s->n_nodes, sizeof(struct candidate *));
+    for (size_t i = 0; i < s->n_nodes; i++) {
         struct victims v = {0};
-        struct site *site = &s->sites[i];
-        if (!(site->marks & SITE_HELD) && !list_empty(&site->room->occupants) && admits_any(s, site))
-            victims_of(site->room, who, pod_of_gang(s)->priority, s->gang, s->arena, &v);
+        struct search_node *node = &s->nodes[i];
+        if (!(node->marks & MARK_HELD) && !list_empty(&node->room->occupants) && admits_any(s, node))
+            victims_of(node->room, who, pod_of_gang(s)->priority, s->gang, s->arena, &v);
         if (!v.n)
             continue;
-        struct opening *o = arena_new(s->arena, struct opening);
-        *o = (struct opening){.site = i, .victims = v};
-        site->opening = o;
-        p->items[p->n++] = o;
+        struct candidate *c = arena_new(s->arena, struct candidate);
+        *c = (struct candidate){.node = i, .victims = v};
+        node->candidate = c;
+        p->items[p->n++] = c;
         p->n_victims += v.n;
     }
 }
@@ -76,17 +76,17 @@ static size_t levels_of(const struct preemption *p, int32_t **ret)
 static void set_level(struct preemption *p, int32_t level)
 {
     for (size_t i = 0; i < p->n; i++) {
-        struct opening *o = p->items[i];
-        o->first = victims_below(&o->victims, level);
-        o->minus = victims_minus(&o->victims, o->first, p->s->arena);
+        struct candidate *c = p->items[i];
+        c->first = victims_below(&c->victims, level);
+        c->minus = victims_minus(&c->victims, c->first, p->s->arena);
     }
 }
 
-// Tries with the first n nodes open.
+// Tries to place the gang as if the victims of the first n candidates were gone.
 static bool fits(struct preemption *p, size_t n)
 {
     for (size_t i = 0; i < p->n; i++) {
-        p->items[i]->open = i < n;
+        p->items[i]->gone = i < n;
         p->items[i]->room_max = INT64_MAX;
     }
     return place_all(p->s);
@@ -121,31 +121,31 @@ static size_t find_count(struct preemption *p)
     return hi;
 }
 
-// The gain for this shape if each of the nodes were opened, and the cost.
+// The gain for this shape if the victims of each candidate were gone, and the cost.
 static void weigh(struct preemption *p, const struct shape *shape)
 {
     struct search *s = p->s;
-    const struct pod_constraints *c = shape->constraints;
+    const struct pod_constraints *pod = shape->constraints;
     bool one = s->strategy->distinct; // a second bundle in a domain is useless
     for (size_t i = 0; i < p->n; i++)
-        p->items[i]->open = false;
+        p->items[i]->gone = false;
     search_reset(s);
-    search_survey(s, c);
+    search_survey(s, pod);
     for (size_t d = 0; d < s->n_domains; d++) {
         for (size_t i = s->domains[d].first; i < s->domains[d].first + s->domains[d].n; i++) {
-            struct opening *o = s->sites[i].opening;
-            if (!o)
+            struct candidate *c = s->nodes[i].candidate;
+            if (!c)
                 continue;
             struct resources none = {0};
-            int64_t now = s->nodes[i].room, most = one ? MIN(s->places[d].room, 1) : now;
-            int64_t open = room_fit(s->sites[i].room, false, &o->minus, &c->requests);
-            if (s->sites[i].marks & s->exclude || !search_allows(s, d) ||
-                node_admits(s->sites[i].room->node, c, s->topology_key) != NODE_OK)
-                open = 0;
-            o->gain = MIN(one ? MIN(open, 1) : open, most + shape->n) - most;
-            o->gain = MAX(o->gain, 0);
-            o->cost =
-                victims_cost(s->sites[i].room, &o->victims, o->first, o->gain ? &c->requests : &none, now + o->gain);
+            int64_t now = s->node_choices[i].room, most = one ? MIN(s->domain_choices[d].room, 1) : now;
+            int64_t then = room_fit(s->nodes[i].room, false, &c->minus, &pod->requests);
+            if (s->nodes[i].marks & s->exclude || !search_allows(s, d) ||
+                node_admits(s->nodes[i].room->node, pod, s->topology_key) != NODE_OK)
+                then = 0;
+            c->gain = MIN(one ? MIN(then, 1) : then, most + shape->n) - most;
+            c->gain = MAX(c->gain, 0);
+            c->cost =
+                victims_cost(s->nodes[i].room, &c->victims, c->first, c->gain ? &pod->requests : &none, now + c->gain);
         }
     }
 }
@@ -153,7 +153,7 @@ static void weigh(struct preemption *p, const struct shape *shape)
 // The least harm comes first: the lowest priority, then the fewest pods per bundle, then the most bundles.
 static int by_cost(const void *x, const void *y)
 {
-    const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
+    const struct candidate *a = *(struct candidate *const *)x, *b = *(struct candidate *const *)y;
     if (!a->gain != !b->gain)
         return a->gain ? -1 : 1;
     if (a->cost.priority != b->cost.priority)
@@ -163,12 +163,12 @@ static int by_cost(const void *x, const void *y)
         return l < r ? -1 : 1;
     if (a->gain != b->gain)
         return a->gain > b->gain ? -1 : 1;
-    return a->site < b->site ? -1 : 1;
+    return a->node < b->node ? -1 : 1;
 }
 
 static int by_domain_cost(const void *x, const void *y)
 {
-    const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
+    const struct candidate *a = *(struct candidate *const *)x, *b = *(struct candidate *const *)y;
     if (a->domain_cost != b->domain_cost)
         return a->domain_cost < b->domain_cost ? -1 : 1;
     if (a->gain != b->gain) // the one with the nearest number
@@ -180,15 +180,15 @@ static int by_domain_cost(const void *x, const void *y)
 static void weigh_domains(struct preemption *p, int64_t n)
 {
     struct search *s = p->s;
-    struct opening **list = arena_array(s->arena, p->n, sizeof(struct opening *));
+    struct candidate **list = arena_array(s->arena, p->n, sizeof(struct candidate *));
     for (size_t d = 0; d < s->n_domains; d++) {
         const struct domain *domain = &s->domains[d];
         size_t n_list = 0, cost = 0;
-        int64_t need = n - s->places[d].room;
+        int64_t need = n - s->domain_choices[d].room;
         for (size_t i = domain->first; i < domain->first + domain->n; i++)
-            if (s->sites[i].opening)
-                list[n_list++] = s->sites[i].opening;
-        qsort(list, n_list, sizeof(struct opening *), by_cost);
+            if (s->nodes[i].candidate)
+                list[n_list++] = s->nodes[i].candidate;
+        qsort(list, n_list, sizeof(struct candidate *), by_cost);
         for (size_t i = 0; i < n_list && need > 0; i++) {
             need -= list[i]->gain;
             cost += list[i]->cost.n;
@@ -196,23 +196,23 @@ static void weigh_domains(struct preemption *p, int64_t n)
         for (size_t i = 0; i < n_list; i++)
             list[i]->domain_cost = need > 0 ? SIZE_MAX : cost;
     }
-    qsort(p->items, p->n, sizeof(struct opening *), by_domain_cost);
+    qsort(p->items, p->n, sizeof(struct candidate *), by_domain_cost);
 }
 
-// If all open nodes together have more room than needed, the costliest node gives only the room that is needed.
-static void trim(struct preemption *p, size_t n_open)
+// If the victims make more room than needed, the costliest candidate gives only the room that is needed.
+static void trim(struct preemption *p, size_t n_gone)
 {
     struct search *s = p->s;
-    struct opening *last = p->items[n_open - 1];
+    struct candidate *last = p->items[n_gone - 1];
     if (s->n_shapes > 1 || s->strategy->together || s->strategy->distinct)
         return;
     size_t unused;
     search_reset(s);
     search_survey(s, s->shapes[0].constraints);
-    last->room_max = s->nodes[last->site].room - (search_reach(s, &unused) - s->shapes[0].n);
+    last->room_max = s->node_choices[last->node].room - (search_reach(s, &unused) - s->shapes[0].n);
 }
 
-static bool open_least(struct preemption *p, const int32_t *levels, size_t n_levels)
+static bool evict_least(struct preemption *p, const int32_t *levels, size_t n_levels)
 {
     struct search *s = p->s;
     set_level(p, levels[n_levels - 1]);
@@ -225,17 +225,17 @@ static bool open_least(struct preemption *p, const int32_t *levels, size_t n_lev
     if (s->strategy->together)
         weigh_domains(p, s->n_shapes > 1 ? s->n_wanted : shape.n);
     else
-        qsort(p->items, p->n, sizeof(struct opening *), by_cost);
-    size_t n_open = find_count(p);
-    fits(p, n_open);
-    trim(p, n_open);
+        qsort(p->items, p->n, sizeof(struct candidate *), by_cost);
+    size_t n_gone = find_count(p);
+    fits(p, n_gone);
+    trim(p, n_gone);
     return place_all(s);
 }
 
 bool preempt_place(struct search *s, const struct cluster *c, enum victims_who who)
 {
     struct preemption p = {.s = s};
-    unsigned cares[CARES_MAX];
+    unsigned exclusions[EXCLUSIONS_MAX];
     int32_t *levels;
     if (!s->n_shapes ||
         (who == VICTIMS_LOWER && (!pod_of_gang(s)->preempts || cluster_lowest_priority(c) >= pod_of_gang(s)->priority)))
@@ -243,34 +243,34 @@ bool preempt_place(struct search *s, const struct cluster *c, enum victims_who w
     collect(&p, who);
     if (!p.n)
         return false;
-    size_t n_levels = levels_of(&p, &levels), n_cares = place_cares(s, cares);
+    size_t n_levels = levels_of(&p, &levels), n_exclusions = place_exclusions(s, exclusions);
     if (who != VICTIMS_LOWER) { // priorities do not matter
         levels[0] = INT32_MAX;
         n_levels = 1;
     }
-    for (size_t i = 0; i < n_cares; i++) {
-        s->exclude = cares[i];
-        if (open_least(&p, levels, n_levels))
+    for (size_t i = 0; i < n_exclusions; i++) {
+        s->exclude = exclusions[i];
+        if (evict_least(&p, levels, n_levels))
             return true;
     }
     for (size_t i = 0; i < p.n; i++)
-        s->sites[p.items[i]->site].opening = NULL;
+        s->nodes[p.items[i]->node].candidate = NULL;
     return false;
 }
 
 struct victims_cost preempt_cost(const struct search *s)
 {
     struct victims_cost sum = {.priority = INT32_MIN};
-    for (size_t i = 0; i < s->n_sites; i++) {
-        const struct opening *o = s->sites[i].opening;
-        if (!o || !o->open)
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct candidate *c = s->nodes[i].candidate;
+        if (!c || !c->gone)
             continue;
-        struct resources placed = {0}, gone = victims_minus(&o->victims, o->first, s->arena);
+        struct resources placed = {0}, gone = victims_minus(&c->victims, c->first, s->arena);
         for (size_t k = 0; k < gone.n; k++)
             gone.items[k].milli = -gone.items[k].milli;
-        resources_add(&placed, &s->sites[i].taken, s->arena);
+        resources_add(&placed, &s->nodes[i].taken, s->arena);
         resources_add(&placed, &gone, s->arena);
-        struct victims_cost cost = victims_cost(s->sites[i].room, &o->victims, o->first, &placed, 1);
+        struct victims_cost cost = victims_cost(s->nodes[i].room, &c->victims, c->first, &placed, 1);
         sum.n += cost.n;
         sum.priority = MAX(sum.priority, cost.priority);
     }

@@ -19,42 +19,42 @@ struct strategy_traits {
 };
 
 // The reasons why a try may leave out a node.
-enum site_mark {
-    SITE_AVOID = 1, // the gang asks to avoid it
-    SITE_GPU = 2,   // it has GPUs
-    SITE_HELD = 32, // it is held for others
+enum node_mark {
+    MARK_AVOID = 1, // the gang asks to avoid it
+    MARK_GPU = 2,   // it has GPUs
+    MARK_HELD = 32, // it is held for others
     // For the explanation:
-    SITE_OUT = 4,       // it could not take a bundle of this shape, whatever ran there
-    SITE_SMALL = 8,     // the same, because it is too small
-    SITE_RULED_OUT = 16 // the strategy allows nothing there
+    MARK_OUT = 4,       // it could not take a bundle of this shape, whatever ran there
+    MARK_SMALL = 8,     // the same, because it is too small
+    MARK_RULED_OUT = 16 // the strategy allows nothing there
 };
 
-// Pods of a node that may be counted as gone.
-struct opening {
-    size_t site;
+// A node whose pods may be evicted, as in kube-scheduler. Preemption tries which candidates it needs.
+struct candidate {
+    size_t node;
     struct victims victims;
     size_t first;             // the first victim that may go
     struct resources minus;   // the requests of the victims that may go, as negative amounts
-    bool open;                // they count as gone
-    int64_t room_max;         // bundles, at most
-    int64_t gain;             // bundles that only go there if the pods count as gone
+    bool gone;                // these victims count as gone
+    int64_t room_max;         // bundles that the node then takes, at most
+    int64_t gain;             // more bundles that fit there if the victims are gone
     struct victims_cost cost; // for these bundles
     size_t domain_cost;       // StrictPack: for the whole gang in that domain
 };
 
-struct site { // a node
+struct search_node { // a node, and what the search knows about it
     const struct room *room;
     unsigned marks;
-    size_t domain;           // only while the sites are being sorted
-    int64_t n_fixed;         // bundles of the gang that are already there
-    struct resources fixed;  // their requests, which the room counts as used
-    struct resources taken;  // taken by this search beyond what the room counts, minus the pods that count as gone
-    struct opening *opening; // NULL: no pod may go
+    size_t domain;               // only while the nodes are being sorted
+    int64_t n_fixed;             // bundles of the gang that are already there
+    struct resources fixed;      // their requests, which the room counts as used
+    struct resources taken;      // taken by this search beyond what the room counts, minus the pods that count as gone
+    struct candidate *candidate; // NULL = no pod may be evicted there
 };
 
 struct domain {
     const char *name;
-    size_t first, n; // its sites
+    size_t first, n; // its nodes
     int64_t n_fixed;
 };
 
@@ -69,11 +69,11 @@ struct search {
     const char *topology_key;
     struct arena *arena;
 
-    struct site *sites;   // sorted by domain, then node, in natural order; sites in no domain come last
-    struct choice *nodes; // one per site that is in a domain
-    size_t n_sites;
+    struct search_node *nodes;   // sorted by domain, then node, in natural order; nodes in no domain come last
+    struct choice *node_choices; // one per node
+    size_t n_nodes;
     struct domain *domains;
-    struct choice *places; // one per domain. Its room is the number of bundles that the strategy allows there
+    struct choice *domain_choices; // one per domain. Its room is the number of bundles that the strategy allows there
     size_t n_domains;
 
     struct shape *shapes;
@@ -82,7 +82,7 @@ struct search {
     const char **answer;       // a node for each bundle
 
     bool empty;       // plan as if there were no pods except the gang's own
-    unsigned exclude; // sites with one of these marks take nothing
+    unsigned exclude; // nodes with one of these marks take nothing
 
     size_t failed;          // the shape that could not be placed
     struct nearest nearest; // StrictPack of several shapes

@@ -27,9 +27,9 @@ static struct choice holding(int64_t have, int64_t room)
     return (struct choice){.room = room, .have = have};
 }
 
-static struct choice spare(int64_t room)
+static struct choice avoided(int64_t room)
 {
-    return (struct choice){.room = room, .spare = true};
+    return (struct choice){.room = room, .avoid = true};
 }
 
 #define CHOICES(...) ((struct choice[]){__VA_ARGS__, NONE})
@@ -72,9 +72,9 @@ static void what_is_in_use_comes_before_what_is_whole_unless_that_is_filled(void
 static void what_is_to_be_spared_comes_last(void **state)
 {
     (void)state;
-    struct choice c[] = {spare(4), whole(9)};
+    struct choice c[] = {avoided(4), whole(9)};
     assert_ptr_equal(pick_tightest(c, ARRAY_LEN(c), 4), &c[1]);
-    EXPECT(pick_evenly, CHOICES(spare(4), whole(9), used(2)), 2, 0, 1, 1);
+    EXPECT(pick_evenly, CHOICES(avoided(4), whole(9), used(2)), 2, 0, 1, 1);
 }
 
 static void fewest_takes_the_largest_and_a_tight_last_one(void **state)
