@@ -2,7 +2,7 @@
 #include "common/base/small.h"
 
 #include "common/base/mem.h"
-#include "common/base/reuse.h"
+#include "common/base/free_list.h"
 
 #include <assert.h>
 #include <malloc.h>
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static _Thread_local struct reuse kept;
+static _Thread_local struct free_list kept;
 static _Thread_local bool known; // the key has the thread's `kept`, so it is freed when the thread ends
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -20,7 +20,7 @@ static bool has_key;
 static void thread_ends(void *mine)
 {
     known = false; // if another destructor of this thread gives a block back, the key calls this function again
-    reuse_done(mine);
+    free_list_done(mine);
 }
 
 static void make_key(void)
@@ -45,7 +45,7 @@ static void know_thread(void)
 
 void *small_new(size_t size)
 {
-    return size <= SMALL_SIZE ? reuse_take(&kept, SMALL_SIZE) : xmalloc(size);
+    return size <= SMALL_SIZE ? free_list_take(&kept, SMALL_SIZE) : xmalloc(size);
 }
 
 void small_free(void *block, size_t size)
@@ -54,7 +54,7 @@ void small_free(void *block, size_t size)
     if (size <= SMALL_SIZE && !known)
         know_thread();
     if (size <= SMALL_SIZE && known)
-        reuse_give(&kept, block);
+        free_list_give(&kept, block);
     else
         free(block);
 }

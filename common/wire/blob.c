@@ -33,9 +33,9 @@ struct blob *blob_new(size_t len, struct quota *quota)
     b->quota = quota_ref(quota);
     b->len = b->size = b->room = len;
     b->inside = inside;
-    b->data = inside ? (char *)(b + 1) : spare_take(quota_spare(quota), len, &b->room);
+    b->data = inside ? (char *)(b + 1) : block_cache_take(quota_block_cache(quota), len, &b->room);
     if (!b->data)
-        b->data = spare_new(quota_spare(quota), len);
+        b->data = block_cache_new(quota_block_cache(quota), len);
     return b;
 }
 
@@ -81,16 +81,16 @@ struct blob *blob_in_area(struct area *a, const char *data, size_t len, uint32_t
 
 static void move(struct blob *b, size_t room)
 {
-    struct spare *spare = quota_spare(b->quota);
-    bool own = b->room >= SPARE_OWN; // copying it would take too much of a turn of the loop
-    char *data = own ? NULL : spare_take_largest(spare, room, &room); // so that the blob need not move again soon
-    if (own || (!data && !b->inside && room < SPARE_OWN)) {
-        data = spare_grow(spare, b->data, b->room, room);
+    struct block_cache *cache = quota_block_cache(b->quota);
+    bool own = b->room >= BLOCK_CACHE_OWN; // copying it would take too much of a turn of the loop
+    char *data = own ? NULL : block_cache_take_largest(cache, room, &room); // the blob need not move again soon
+    if (own || (!data && !b->inside && room < BLOCK_CACHE_OWN)) {
+        data = block_cache_grow(cache, b->data, b->room, room);
     } else {
-        data = data ? data : spare_new(spare, room);
+        data = data ? data : block_cache_new(cache, room);
         fiber_copy(data, b->data, b->len);
         if (!b->inside)
-            spare_give(spare, b->data, b->room);
+            block_cache_give(cache, b->data, b->room);
     }
     b->data = data;
     b->room = room;
@@ -107,7 +107,7 @@ bool blob_reserve(struct blob *b, size_t more)
     if (need <= b->room)
         grown = MIN(grown, b->room);
     if (!quota_charge(b->quota, grown - size)) {
-        grown = need; // there may be no room for the spare bytes
+        grown = need; // there may be no room for the extra bytes
         if (!quota_charge(b->quota, grown - size))
             return false;
     }
@@ -157,7 +157,7 @@ void blob_unref(struct blob *b)
     if (b->adopted)
         free(b->data);
     else if (!b->inside && !b->lent)
-        spare_give(quota_spare(b->quota), b->data, b->room);
+        block_cache_give(quota_block_cache(b->quota), b->data, b->room);
     quota_unref(b->quota);
     block_free(b);
 }

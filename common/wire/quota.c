@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define SPARE_MAX ((size_t)144 << 20) // the arguments and the answer of one of the longest calls
+#define CACHE_MAX ((size_t)144 << 20) // the arguments and the answer of one of the longest calls
 #define GROWN_MAX ((size_t)16 << 20)  // a body that grows in steps may have this much room too much
 
 struct quota {
@@ -14,14 +14,14 @@ struct quota {
     size_t used, max;
     unsigned weight; // it may have this many times the bytes that are left in its parent; 0 = all of them
     struct quota *parent;
-    struct spare spare; // only in the topmost quota
+    struct block_cache cache; // only in the topmost quota
 };
 
 struct quota *quota_new(size_t max, struct quota *parent)
 {
     struct quota *q = xcalloc(1, sizeof *q);
     *q = (struct quota){.refs = 1, .max = max, .parent = quota_ref(parent)};
-    spare_init(&q->spare, MIN(max / 2, SPARE_MAX));
+    block_cache_init(&q->cache, MIN(max / 2, CACHE_MAX));
     return q;
 }
 
@@ -44,7 +44,7 @@ void quota_unref(struct quota *q)
     while (q && --q->refs == 0) {
         struct quota *parent = q->parent;
         assert(q->used == 0);
-        spare_done(&q->spare);
+        block_cache_done(&q->cache);
         free(q);
         q = parent;
     }
@@ -101,31 +101,31 @@ size_t quota_used(const struct quota *q)
     return q ? q->used : 0;
 }
 
-struct spare *quota_spare(struct quota *q)
+struct block_cache *quota_block_cache(struct quota *q)
 {
     while (q && q->parent)
         q = q->parent;
-    return q ? &q->spare : NULL;
+    return q ? &q->cache : NULL;
 }
 
 void quota_in_steps(struct quota *q)
 {
     assert(!q->parent);
-    q->spare.in_steps = true;
+    q->cache.in_steps = true;
 }
 
 bool quota_is_behind(const struct quota *q)
 {
-    return spare_is_over(&q->spare);
+    return block_cache_is_over(&q->cache);
 }
 
 void quota_go_on(struct quota *q)
 {
-    spare_go_on(&q->spare);
+    block_cache_go_on(&q->cache);
 }
 
 void quota_keep_body(struct quota *q, size_t body)
 {
     assert(!q->parent);
-    q->spare.max_bytes = MIN(q->max / 2, MAX(body + GROWN_MAX, SPARE_MAX));
+    q->cache.max_bytes = MIN(q->max / 2, MAX(body + GROWN_MAX, CACHE_MAX));
 }

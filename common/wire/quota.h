@@ -4,7 +4,7 @@
 // reference-counted, because bytes of a session may outlive it, for example in another session's queue. One thread.
 #pragma once
 
-#include "common/wire/spare.h"
+#include "common/wire/block_cache.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,9 +25,9 @@ void quota_refund(struct quota *q, size_t n);
 size_t quota_used(const struct quota *q); // 0 for NULL
 size_t quota_left(const struct quota *q); // how much can be charged now; SIZE_MAX for NULL
 // Blocks that are kept for the quotas below the topmost one: at most half of its maximum, and 144 MiB. NULL for NULL.
-struct spare *quota_spare(struct quota *q);
-// From now on, blocks that are too many to keep are given back in steps (spare.h), by quota_go_on(). Only for a topmost
-// quota.
+struct block_cache *quota_block_cache(struct quota *q);
+// From now on, blocks that are too many to keep are given back in steps (block_cache.h), by quota_go_on(). Only for a
+// topmost quota.
 void quota_in_steps(struct quota *q);
 bool quota_is_behind(const struct quota *q); // there is something to give back
 void quota_go_on(struct quota *q);

@@ -100,7 +100,7 @@ static const char *const *unread_of(enum kind kind)
     return kind == KIND_ENDPOINTSLICE ? unread_in_slice : unread;
 }
 
-// An object should be one block with hardly a spare byte. Earlier objects of the same kind with a text of about the
+// An object should be one block with hardly an unused byte. Earlier objects of the same kind with a text of about the
 // same length tell its size. They are mostly of the same group in the same phase.
 static _Thread_local uint32_t sizes[KIND_COUNT][SIZES];
 

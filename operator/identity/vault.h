@@ -40,7 +40,7 @@ struct vault_options {
 struct vault *vault_new(struct loop *loop, struct kube_client *client, const struct vault_options *options);
 void vault_free(struct vault *v);                               // do not call it from a callback
 void vault_look(struct vault *v);                               // reads the Secret now, because it may have changed
-void vault_retry_now(struct vault *v);                              // call it if the API server answers again
+void vault_retry_now(struct vault *v);                          // call it if the API server answers again
 const struct vault_keys *vault_get_keys(const struct vault *v); // NULL: none yet
 
 // Call it before the process ends. It reads the Secret once more, restores missing entries, and stops. It takes at most

@@ -15,7 +15,7 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
     size_t size = sizeof(struct call) + n * sizeof(struct call_slot), charged = size + n * record_item_cost + copied;
     if (!quota_charge(s->quota, charged))
         return NULL;
-    struct call *c = n == 1 ? reuse_take(&s->router->calls, size) : xmalloc(size);
+    struct call *c = n == 1 ? free_list_take(&s->router->calls, size) : xmalloc(size);
     memset(c, 0, offsetof(struct call, req));
     c->req = *q;
     c->router = s->router;
@@ -127,7 +127,7 @@ void call_free_if_over(struct call *c)
     c->tenant->n_calls--;
     tenant_unref(c->tenant);
     if (c->n_slots == 1)
-        reuse_give(&c->router->calls, c);
+        free_list_give(&c->router->calls, c);
     else
         free(c);
 }

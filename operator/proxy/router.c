@@ -81,7 +81,7 @@ void router_done(struct router *r)
     idmap_done(&r->running);
     deadlines_done(&r->deadlines);
     deadlines_done(&r->kill_deadlines);
-    reuse_done(&r->calls);
+    free_list_done(&r->calls);
     blob_unref(r->marks);
     quota_unref(r->bytes);
     free(r->parts);

@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
 #include "common/base/map.h"
-#include "common/base/reuse.h"
+#include "common/base/free_list.h"
 #include "common/wire/record_reader.h"
 #include "operator/proxy/call_failure.h"
 #include "operator/proxy/idmap.h"
@@ -52,7 +52,7 @@ struct router {
     struct fiber *fiber;      // runs `job`
     uint64_t n_group_changes; // how often a group appeared or was deleted
     struct idmap running;     // calls that ranks have, by the id that workers know
-    struct reuse calls;       // freed calls for one rank
+    struct free_list calls;       // freed calls for one rank
     uint32_t last_id, last_serial;
     struct stats_common stats;
     uint32_t n_calls; // includes answered calls that a worker still has

@@ -34,5 +34,5 @@ void binding_attach(struct binding *b, struct group_controller *groups); // the 
 // Closes all connections with a goodbye, and restores missing keys in the Secret.
 void binding_stop(struct binding *b);
 bool binding_idle(const struct binding *b); // the connections are closed, and the keys are restored or cannot be
-void binding_retry_now(struct binding *b);      // call it when the API server answers again: it repeats the failed reads
+void binding_retry_now(struct binding *b);  // call it when the API server answers again: it repeats the failed reads
 void binding_free(struct binding *b);       // call it before the client and the controller are freed; accepts NULL

@@ -29,7 +29,7 @@ static void destroy(struct host_request *r, struct request_owner *owner)
     blob_unref(r->tail);
     area_unref(r->area);
     if (owner)
-        reuse_give(&owner->spare, r);
+        free_list_give(&owner->unused, r);
     else
         free(r);
 }
@@ -227,7 +227,7 @@ int host_request_new(struct request_owner *owner, uint32_t id, uint64_t seq, con
     struct request_what what;
     if (record_call_decode(body->data, body->len, &parts, err) < 0 || read_what(owner, head, &what, err) < 0)
         return err->code;
-    struct host_request *q = reuse_take(&owner->spare, sizeof *q);
+    struct host_request *q = free_list_take(&owner->unused, sizeof *q);
     memset(q, 0, offsetof(struct host_request, call));
     q->id = id;
     q->seq = seq;

@@ -3,7 +3,7 @@
 // canceled, and has a deadline. Used from the loop's thread.
 #pragma once
 
-#include "common/base/reuse.h"
+#include "common/base/free_list.h"
 #include "common/wire/blob.h"
 #include "common/wire/call_head.h"
 #include "common/wire/record.h"
@@ -31,8 +31,8 @@ struct request_owner {
     // ERROR. After a deadline, the method may still run, but the owner has no request any more. May be called inside
     // host_request_start() and host_request_cancel(). The callee may take the body out of its buffer.
     void (*answer)(struct request_owner *owner, struct host_request *request, bool ok, struct buf *body);
-    struct memory *memory; // for long results, if the owner sends them in shared memory; NULL = it does not
-    struct reuse spare;    // memory of requests that are over; the owner calls reuse_done()
+    struct memory *memory;   // for long results, if the owner sends them in shared memory; NULL = it does not
+    struct free_list unused; // memory of requests that are over; the owner calls free_list_done()
 };
 
 struct host_request {

@@ -585,7 +585,7 @@ void host_session_free(struct host_session *s)
     if (s->client)
         drop_connection(s);
     loop_timer_free(s->timer);
-    reuse_done(&s->owner.spare);
+    free_list_done(&s->owner.unused);
     quota_unref(s->quota);
     memory_free(s->memory);
     free(s->address);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SPARE_MAX = EXECUTOR_LANES_MAX * 4 };
+enum { IDLE_MAX = EXECUTOR_LANES_MAX * 4 };
 
 struct rank_device {
     struct loop *loop;
@@ -26,10 +26,10 @@ struct rank_device {
     bool closing;
     pthread_mutex_t mutex; // of the following members
     struct device *device; // NULL = not opened yet
-    struct spare {
-        struct copier *copiers[SPARE_MAX];
+    struct idle_copiers {
+        struct copier *copiers[IDLE_MAX];
         size_t n;
-    } spare[2]; // [1]: for copiers that are apart
+    } idle[2]; // [1]: for copiers that are apart
 };
 
 // Hashes files whose content or inode is the same for all processes of a place.
@@ -87,24 +87,24 @@ void rank_device_leave(struct rank_device *d)
 
 int rank_device_lend(struct rank_device *d, bool apart, struct copier **ret, struct err *err)
 {
-    struct spare *spare = &d->spare[apart];
+    struct idle_copiers *idle = &d->idle[apart];
     pthread_mutex_lock(&d->mutex);
-    *ret = spare->n ? spare->copiers[--spare->n] : NULL;
+    *ret = idle->n ? idle->copiers[--idle->n] : NULL;
     pthread_mutex_unlock(&d->mutex);
     return *ret ? 0 : copier_new(d->device, apart, ret, err);
 }
 
-// There is a spare one for each thread that runs methods: no more are lent at the same time.
+// One is kept for each thread that runs methods: no more are lent at the same time.
 void rank_device_give(struct rank_device *d, struct copier *copier)
 {
     struct err ignored = ERR_INIT;
     if (!copier)
         return;
-    struct spare *spare = &d->spare[copier_is_apart(copier)];
+    struct idle_copiers *idle = &d->idle[copier_is_apart(copier)];
     pthread_mutex_lock(&d->mutex);
-    bool full = spare->n == SPARE_MAX;
+    bool full = idle->n == IDLE_MAX;
     if (!full)
-        spare->copiers[spare->n++] = copier;
+        idle->copiers[idle->n++] = copier;
     pthread_mutex_unlock(&d->mutex);
     if (full && device_enter(d->device, &ignored) == 0) {
         (void)copier_free(copier, COPIER_LIMIT_MS, &ignored);
@@ -181,13 +181,13 @@ void rank_device_close(struct rank_device *d)
 }
 
 // All copiers together get the time of one. Returns false if it is over.
-static bool free_spare(struct rank_device *d)
+static bool free_idle(struct rank_device *d)
 {
     int64_t limit_ms = COPIER_LIMIT_MS;
     struct err err = ERR_INIT;
-    for (size_t i = 0; i < ARRAY_LEN(d->spare); i++)
-        while (d->spare[i].n)
-            if (copier_free(d->spare[i].copiers[--d->spare[i].n], limit_ms, &err) < 0)
+    for (size_t i = 0; i < ARRAY_LEN(d->idle); i++)
+        while (d->idle[i].n)
+            if (copier_free(d->idle[i].copiers[--d->idle[i].n], limit_ms, &err) < 0)
                 limit_ms = 0;
     if (!limit_ms)
         fprintf(stderr, "cadre-worker: freeing the GPU: %s\n", err.msg);
@@ -200,7 +200,7 @@ static void close_device(struct rank_device *d)
     struct err ignored = ERR_INIT;
     bool in_time = true;
     if (d->device && device_enter(d->device, &ignored) == 0) {
-        in_time = free_spare(d);
+        in_time = free_idle(d);
         device_leave(d->device);
     }
     if (in_time)

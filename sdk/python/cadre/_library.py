@@ -83,7 +83,7 @@ class Scratch:
     """
 
     __slots__ = ("id", "json", "memory", "error", "id_ref", "json_ref", "memory_ref", "error_ref")
-    _spare = []  # a list is safe between threads, and against signal handlers
+    _unused = []  # a list is safe between threads, and against signal handlers
 
     def __init__(self):
         self.id, self.json, self.memory, self.error = c_uint64(), Json(), c_void_p(), ClientError()
@@ -93,12 +93,12 @@ class Scratch:
     @classmethod
     def get(cls):
         try:
-            return cls._spare.pop()
+            return cls._unused.pop()
         except IndexError:
             return cls()
 
     def give_back(self):
-        self._spare.append(self)
+        self._unused.append(self)
 
 
 HANDLE = c_size_t  # the address as a number: None, from a closed client, raises an exception, and does not become NULL

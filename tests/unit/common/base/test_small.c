@@ -2,7 +2,7 @@
 #include "common/base/small.h"
 
 #include "common/base/mem.h"
-#include "common/base/reuse.h"
+#include "common/base/free_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void longer_ones_are_as_long_as_they_should_be(void **state)
 
 static void more_than_are_kept_come_and_go(void **state)
 {
-    static void *blocks[REUSE_MAX + 10];
+    static void *blocks[FREE_LIST_MAX + 10];
     (void)state;
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < ARRAY_LEN(blocks); i++)

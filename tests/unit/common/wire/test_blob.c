@@ -156,15 +156,15 @@ static void a_growing_blob_moves_into_the_largest_block(void **state)
 {
     (void)state;
     struct quota *q = quota_new(64 << 20, NULL);
-    struct blob *small = blob_new(SPARE_MIN, q), *large = blob_new(2 << 20, q), *middle = blob_new(1 << 20, q);
+    struct blob *small = blob_new(BLOCK_CACHE_MIN, q), *large = blob_new(2 << 20, q), *middle = blob_new(1 << 20, q);
     const char *block = large->data;
     blob_unref(small);
     blob_unref(large);
     blob_unref(middle);
     struct blob *b = blob_copy("begin", 5, q);
-    assert_true(blob_reserve(b, SPARE_MIN));
+    assert_true(blob_reserve(b, BLOCK_CACHE_MIN));
     assert_ptr_equal(b->data, block);
-    b->len += SPARE_MIN;
+    b->len += BLOCK_CACHE_MIN;
     assert_true(blob_reserve(b, 1 << 20));
     assert_ptr_equal(b->data, block); // not moved again
     assert_true(quota_used(q) < 2 << 20);
@@ -188,7 +188,7 @@ static void grows(void *ctx)
 static void a_blob_that_grows_long_is_never_copied_as_a_whole(void **state)
 {
     (void)state;
-    enum { UNIT = 4096, COPIED_MAX = 2 * SPARE_OWN };
+    enum { UNIT = 4096, COPIED_MAX = 2 * BLOCK_CACHE_OWN };
     static const size_t kept[] = {0, 3 << 20, 16 << 20}; // blocks for it to move into
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         struct quota *q = quota_new(256 << 20, NULL);
@@ -205,101 +205,101 @@ static void a_blob_that_grows_long_is_never_copied_as_a_whole(void **state)
 static void a_long_block_grows_with_its_content_also_where_another_is_in_the_way(void **state)
 {
     (void)state;
-    size_t size = SPARE_OWN;
-    char *data = spare_new(NULL, size), *others[12];
+    size_t size = BLOCK_CACHE_OWN;
+    char *data = block_cache_new(NULL, size), *others[12];
     memset(data, 'a', size);
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         size_t to = size + size / 2;
-        others[i] = spare_new(NULL, SPARE_OWN);
-        data = spare_grow(NULL, data, size, to);
+        others[i] = block_cache_new(NULL, BLOCK_CACHE_OWN);
+        data = block_cache_grow(NULL, data, size, to);
         for (size_t k = 0; k < size; k += 4096)
             assert_int_equal(data[k], 'a');
         memset(data + size, 'a', to - size);
         size = to;
     }
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        spare_free(others[i], SPARE_OWN);
-    spare_free(data, size);
+        block_cache_free(others[i], BLOCK_CACHE_OWN);
+    block_cache_free(data, size);
 }
 
 // In a loop whose turns have to be short, a long page would be cleared as a whole.
 static void the_first_write_to_a_body_maps_one_short_page(void **state)
 {
     (void)state;
-    const struct spare s = {.in_steps = true};
+    const struct block_cache s = {.in_steps = true};
     size_t size = (size_t)64 << 20, pages = size / (size_t)sysconf(_SC_PAGESIZE), resident = 0;
     unsigned char *in_core = xcalloc(pages, 1);
-    char *data = spare_grow(&s, spare_new(&s, size / 2), size / 2, size);
+    char *data = block_cache_grow(&s, block_cache_new(&s, size / 2), size / 2, size);
     data[size / 2] = 1;
     assert_int_equal(mincore(data, size, in_core), 0);
     for (size_t i = 0; i < pages; i++)
         resident += in_core[i] & 1;
     assert_int_equal(resident, 1);
-    spare_free(data, size);
+    block_cache_free(data, size);
     free(in_core);
 }
 
 // Of whichever lengths: blocks of malloc(), mappings, and one that is too long to be kept.
 static void in_such_a_loop_what_is_too_much_goes_in_steps(void **state)
 {
-    static const size_t sizes[] = {SPARE_MIN,          SPARE_OWN - 1,  SPARE_OWN, SPARE_OWN + 1,
-                                   3 * SPARE_STEP + 1, 9 * SPARE_STEP, SPARE_MIN, (size_t)60 << 20};
-    struct spare s;
+    static const size_t sizes[] = {BLOCK_CACHE_MIN,          BLOCK_CACHE_OWN - 1,  BLOCK_CACHE_OWN, BLOCK_CACHE_OWN + 1,
+                                   3 * BLOCK_CACHE_STEP + 1, 9 * BLOCK_CACHE_STEP, BLOCK_CACHE_MIN, (size_t)60 << 20};
+    struct block_cache s;
     (void)state;
-    spare_init(&s, 2 * SPARE_OWN);
+    block_cache_init(&s, 2 * BLOCK_CACHE_OWN);
     s.in_steps = true;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-        spare_give(&s, spare_new(&s, sizes[i]), sizes[i]);
-    while (spare_is_over(&s)) {
+        block_cache_give(&s, block_cache_new(&s, sizes[i]), sizes[i]);
+    while (block_cache_is_over(&s)) {
         size_t before = s.bytes;
-        spare_go_on(&s);
-        assert_in_range(before - s.bytes, 1, 2 * SPARE_STEP + SPARE_OWN);
+        block_cache_go_on(&s);
+        assert_in_range(before - s.bytes, 1, 2 * BLOCK_CACHE_STEP + BLOCK_CACHE_OWN);
     }
     assert_int_equal(s.n, 2); // the newest that are not too long
-    assert_int_equal(s.bytes, SPARE_OWN + 1 + SPARE_MIN);
-    for (size_t i = 0; i < SPARE_BLOCKS; i++)
-        spare_give(&s, spare_new(&s, SPARE_MIN), SPARE_MIN);
-    while (spare_is_over(&s))
-        spare_go_on(&s);
-    assert_int_equal(s.n, 2 * SPARE_OWN / SPARE_MIN);
-    spare_done(&s);
+    assert_int_equal(s.bytes, BLOCK_CACHE_OWN + 1 + BLOCK_CACHE_MIN);
+    for (size_t i = 0; i < BLOCK_CACHE_BLOCKS; i++)
+        block_cache_give(&s, block_cache_new(&s, BLOCK_CACHE_MIN), BLOCK_CACHE_MIN);
+    while (block_cache_is_over(&s))
+        block_cache_go_on(&s);
+    assert_int_equal(s.n, 2 * BLOCK_CACHE_OWN / BLOCK_CACHE_MIN);
+    block_cache_done(&s);
 }
 
 static void older_blocks_make_way_and_too_large_ones_are_not_kept(void **state)
 {
     (void)state;
-    struct spare s;
+    struct block_cache s;
     size_t size;
-    spare_init(&s, 2 * SPARE_MIN);
+    block_cache_init(&s, 2 * BLOCK_CACHE_MIN);
     for (int i = 0; i < 3; i++)
-        spare_give(&s, malloc(SPARE_MIN), SPARE_MIN);
+        block_cache_give(&s, malloc(BLOCK_CACHE_MIN), BLOCK_CACHE_MIN);
     assert_int_equal(s.n, 2);
-    spare_give(&s, malloc(2 * SPARE_MIN + 1), 2 * SPARE_MIN + 1);
+    block_cache_give(&s, malloc(2 * BLOCK_CACHE_MIN + 1), 2 * BLOCK_CACHE_MIN + 1);
     assert_int_equal(s.n, 2);
-    assert_null(spare_take(&s, SPARE_MIN + 1, &size));
-    spare_give(&s, malloc(2 * SPARE_MIN), 2 * SPARE_MIN);
+    assert_null(block_cache_take(&s, BLOCK_CACHE_MIN + 1, &size));
+    block_cache_give(&s, malloc(2 * BLOCK_CACHE_MIN), 2 * BLOCK_CACHE_MIN);
     assert_int_equal(s.n, 1);
-    assert_int_equal(s.bytes, 2 * SPARE_MIN);
-    char *block = spare_take(&s, SPARE_MIN, &size);
+    assert_int_equal(s.bytes, 2 * BLOCK_CACHE_MIN);
+    char *block = block_cache_take(&s, BLOCK_CACHE_MIN, &size);
     assert_non_null(block);
-    assert_int_equal(size, 2 * SPARE_MIN);
+    assert_int_equal(size, 2 * BLOCK_CACHE_MIN);
     free(block);
-    assert_null(spare_take(&s, SPARE_MIN, &size));
-    spare_done(&s);
+    assert_null(block_cache_take(&s, BLOCK_CACHE_MIN, &size));
+    block_cache_done(&s);
 }
 
 static void a_piece_does_not_take_the_block_of_a_whole_body(void **state)
 {
     (void)state;
-    struct spare s;
+    struct block_cache s;
     size_t size;
-    spare_init(&s, 64 * SPARE_MIN);
-    spare_give(&s, spare_new(NULL, 32 * SPARE_MIN), 32 * SPARE_MIN);
-    assert_null(spare_take(&s, SPARE_MIN, &size));
-    char *block = spare_take_largest(&s, SPARE_MIN, &size);
-    assert_int_equal(size, 32 * SPARE_MIN);
-    spare_free(block, size);
-    spare_done(&s);
+    block_cache_init(&s, 64 * BLOCK_CACHE_MIN);
+    block_cache_give(&s, block_cache_new(NULL, 32 * BLOCK_CACHE_MIN), 32 * BLOCK_CACHE_MIN);
+    assert_null(block_cache_take(&s, BLOCK_CACHE_MIN, &size));
+    char *block = block_cache_take_largest(&s, BLOCK_CACHE_MIN, &size);
+    assert_int_equal(size, 32 * BLOCK_CACHE_MIN);
+    block_cache_free(block, size);
+    block_cache_done(&s);
 }
 
 static void what_is_lent_stays_its_owners(void **state)
@@ -339,7 +339,7 @@ static void a_body_is_kept_whole_where_such_bodies_are_expected(void **state)
         b->data[body - 1] = 'z';
         char *block = b->data;
         blob_unref(b);
-        assert_int_equal(quota_spare(q)->bytes > body, expected);
+        assert_int_equal(quota_block_cache(q)->bytes > body, expected);
         b = blob_new(body, q);
         assert_int_equal(b->data == block, expected);
         b->data[0] = 'a'; // whatever the kernel has made of it
@@ -353,28 +353,28 @@ static void a_body_is_kept_whole_where_such_bodies_are_expected(void **state)
 static void of_equal_blocks_the_last_one_is_taken_first(void **state)
 {
     (void)state;
-    struct spare s;
+    struct block_cache s;
     size_t size;
-    char *first = malloc(SPARE_MIN), *last = malloc(SPARE_MIN);
-    spare_init(&s, 64 * SPARE_MIN);
-    spare_give(&s, first, SPARE_MIN);
-    spare_give(&s, last, SPARE_MIN);
-    assert_ptr_equal(spare_take(&s, SPARE_MIN, &size), last);
-    assert_ptr_equal(spare_take(&s, SPARE_MIN, &size), first);
+    char *first = malloc(BLOCK_CACHE_MIN), *last = malloc(BLOCK_CACHE_MIN);
+    block_cache_init(&s, 64 * BLOCK_CACHE_MIN);
+    block_cache_give(&s, first, BLOCK_CACHE_MIN);
+    block_cache_give(&s, last, BLOCK_CACHE_MIN);
+    assert_ptr_equal(block_cache_take(&s, BLOCK_CACHE_MIN, &size), last);
+    assert_ptr_equal(block_cache_take(&s, BLOCK_CACHE_MIN, &size), first);
     free(first);
     free(last);
-    spare_done(&s);
+    block_cache_done(&s);
 }
 
 static void a_block_that_changes_quotas_is_found_again(void **state)
 {
     (void)state;
     struct quota *all = quota_new(64 << 20, NULL), *here = quota_new(64 << 20, all), *there = quota_new(64 << 20, all);
-    struct blob *b = blob_new(SPARE_MIN, here);
+    struct blob *b = blob_new(BLOCK_CACHE_MIN, here);
     const char *block = b->data;
     assert_true(blob_recharge(b, there));
     blob_unref(b);
-    b = blob_new(SPARE_MIN, here);
+    b = blob_new(BLOCK_CACHE_MIN, here);
     assert_ptr_equal(b->data, block);
     blob_unref(b);
     quota_unref(there);
