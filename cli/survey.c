@@ -12,7 +12,7 @@
 
 enum {
     ANSWER_MS = 10 * 1000, // the answer comes at once, or not at all
-    SEEK_MS = 10 * 1000,   // for all missing replicas
+    FIND_MS = 10 * 1000,   // for all missing replicas
     TRIES = 16,            // for each missing replica: with two replicas, one of 65,000 surveys misses one
     TRIES_AGAIN = 2,       // for a replica that earlier surveys did not meet either
 };
@@ -149,10 +149,10 @@ static void try_one(struct surveyor *by, struct survey *s, struct err *why)
         drop(by, by->n_links - 1);
 }
 
-static void seek(struct surveyor *by, struct survey *s)
+static void find_absent(struct surveyor *by, struct survey *s)
 {
     struct err why = ERR_INIT;
-    int64_t end = clock_mono_ms(&clock_system) + SEEK_MS;
+    int64_t end = clock_mono_ms(&clock_system) + FIND_MS;
     size_t absent = count_absent(by, s);
     by->tried = absent ? by->tried : 0;
     unsigned last = by->tried + (unsigned)absent * (by->tried ? TRIES_AGAIN : TRIES);
@@ -184,7 +184,7 @@ bool survey_take(struct surveyor *by, struct survey *s, int *ret_status)
         else
             drop(by, i);
     }
-    seek(by, s);
+    find_absent(by, s);
     if (process_interrupted()) {
         *ret_status = 128 + process_interrupted();
         return false;

@@ -132,7 +132,7 @@ static int send_welcome(struct connection *c, int64_t heartbeat_ms, struct arena
     return connection_send(c, RECORD_WELCOME, welcome, strlen(welcome), err);
 }
 
-int agent_greet(struct connection *c, const struct record *rec, struct err *err)
+int agent_hello(struct connection *c, const struct record *rec, struct err *err)
 {
     struct gateway *g = c->gateway;
     _cleanup_(arena_done) struct arena a = ARENA_INIT;

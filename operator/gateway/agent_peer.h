@@ -7,6 +7,6 @@
 
 // `token` is NULL for a worker process.
 int agent_upgrade(struct connection *c, const char *token, struct err *err);
-int agent_greet(struct connection *c, const struct record *rec, struct err *err);
+int agent_hello(struct connection *c, const struct record *rec, struct err *err);
 // Closes connections that a newer one has replaced, and those of pods that are gone.
 void agent_close_replaced(struct gateway *g);

@@ -306,7 +306,7 @@ void client_open(struct connection *c)
     advance(c);
 }
 
-int client_greet(struct connection *c, const struct hello *h, struct err *err)
+int client_hello(struct connection *c, const struct hello *h, struct err *err)
 {
     struct target *t = &c->target;
     if (h->ns && !str_eq(h->ns, t->ns))

@@ -8,4 +8,4 @@
 // If there is a token, it asks the authority now.
 int client_upgrade(struct connection *c, const char *token, struct err *err);
 void client_open(struct connection *c);
-int client_greet(struct connection *c, const struct hello *h, struct err *err);
+int client_hello(struct connection *c, const struct hello *h, struct err *err);

@@ -44,14 +44,14 @@ static void on_changed(struct peer_owner *o, struct peer *p)
 }
 
 struct connection *connection_new(struct gateway *g, struct ws_session *ws, const struct target *target,
-                                  size_t max_hello, connection_greet *greet)
+                                  size_t max_hello, connection_hello *on_hello)
 {
     struct connection *c = xcalloc(1, sizeof *c);
     *c = (struct connection){
         .owner = {.changed = on_changed, .admission = &c->admission, .ns = c->target.ns, .lifetime = c},
         .gateway = g,
         .ws = ws,
-        .greet = greet,
+        .on_hello = on_hello,
         .target = *target};
     list_init(&c->unread);
     list_init(&c->behind);
@@ -304,7 +304,7 @@ static void take_data(struct connection *c, const struct input *in)
     struct err err = ERR_INIT;
     struct input left = *in;
     int got = 0;
-    while (c->state == CONNECTION_GREETED || c->state == CONNECTION_SERVED) {
+    while (c->state == CONNECTION_AWAITS_HELLO || c->state == CONNECTION_SERVED) {
         if (left.len && stops(c)) {
             if (keep(c, c->unread.next, &left)) // before the input that came after it
                 fall_behind(c);
@@ -315,7 +315,7 @@ static void take_data(struct connection *c, const struct input *in)
         ws_session_worked(c->ws, before - left.len, (size_t)RECORD_BYTES * record_reader_count(&c->reader));
         if (got <= 0)
             break;
-        got = c->state == CONNECTION_GREETED ? c->greet(c, &rec, &err) : take_record(c, &rec, &err);
+        got = c->state == CONNECTION_AWAITS_HELLO ? c->on_hello(c, &rec, &err) : take_record(c, &rec, &err);
         if (got < 0)
             break;
     }

@@ -11,11 +11,11 @@
 #include "operator/gateway/target.h"
 
 enum connection_state {
-    CONNECTION_UPGRADED, // no byte was exchanged yet
-    CONNECTION_GREETED,  // it waits for HELLO
-    CONNECTION_WAITING,  // it waits for the authority; incoming bytes stay unread
-    CONNECTION_SERVED,   // the role takes its records
-    CONNECTION_ENDED,    // it is being closed: incoming bytes are ignored
+    CONNECTION_UPGRADED,     // no byte was exchanged yet
+    CONNECTION_AWAITS_HELLO, // it waits for HELLO
+    CONNECTION_WAITING,      // it waits for the authority; incoming bytes stay unread
+    CONNECTION_SERVED,       // the role takes its records
+    CONNECTION_ENDED,        // it is being closed: incoming bytes are ignored
 };
 
 struct connection;
@@ -43,7 +43,7 @@ struct peer_role {
 };
 
 // Takes the first record. It returns an error if the peer has broken the protocol, and 0 also if the peer was refused.
-typedef int connection_greet(struct connection *c, const struct record *rec, struct err *err);
+typedef int connection_hello(struct connection *c, const struct record *rec, struct err *err);
 
 struct connection {
     struct peer_owner owner; // must be first
@@ -51,7 +51,7 @@ struct connection {
     struct gateway *gateway;
     struct ws_session *ws;
     enum connection_state state;
-    connection_greet *greet;
+    connection_hello *on_hello;
     struct target target;
     char *token;           // of a client: from the upgrade, or from its HELLO; NULL = none
     bool open;             // it needs no token
@@ -78,9 +78,9 @@ struct connection {
     void *self;
 };
 
-// For greeting.h: makes a connection at the handshake. `max_hello` is the maximum of bytes in a HELLO.
+// For upgrade.h: makes a connection at the handshake. `max_hello` is the maximum of bytes in a HELLO.
 struct connection *connection_new(struct gateway *g, struct ws_session *ws, const struct target *target,
-                                  size_t max_hello, connection_greet *greet);
+                                  size_t max_hello, connection_hello *on_hello);
 void connection_free(struct connection *c);
 void connection_drain(struct connection *c); // this replica stops: sends GOODBYE, or closes it if it is not served yet
 void connection_go_if_done(struct connection *c); // closes it if no new calls are taken and none is open

@@ -4,7 +4,7 @@
 #include "common/wire/ref.h"
 #include "operator/gateway/agent_peer.h"
 #include "operator/gateway/budget.h"
-#include "operator/gateway/greeting.h"
+#include "operator/gateway/upgrade.h"
 #include "operator/gateway/group_changes.h"
 #include "operator/gateway/post.h"
 #include "operator/gateway/worker_peer.h"
@@ -190,8 +190,8 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .max_body = c->max_post,
         .ping_ms = c->ping_ms,
         .waits = connection_waits,
-        .on_upgrade = greeting_upgrade,
-        .on_open = greeting_open,
+        .on_upgrade = upgrade_accept,
+        .on_open = upgrade_open,
         .on_data = connection_data,
         .on_place = connection_place,
         .on_message = connection_message,

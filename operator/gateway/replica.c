@@ -72,7 +72,7 @@ static int send_welcome(struct connection *c, struct err *err)
     return connection_send(c, RECORD_WELCOME, welcome, strlen(welcome), err);
 }
 
-int replica_greet(struct connection *c, const struct hello *h, struct err *err)
+int replica_hello(struct connection *c, const struct hello *h, struct err *err)
 {
     const struct gateway_config *config = &c->gateway->config;
     struct reporting_replica *replica = NULL;

@@ -7,4 +7,4 @@
 
 enum { REPLICA_BEAT_MS = 3000, REPLICA_BEATS_MISSED = 3 };
 
-int replica_greet(struct connection *c, const struct hello *h, struct err *err);
+int replica_hello(struct connection *c, const struct hello *h, struct err *err);

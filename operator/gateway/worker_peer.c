@@ -260,7 +260,7 @@ static int check_ticket(const struct gateway *g, const struct hello *h, struct t
     return check_shown(g, ret, err);
 }
 
-int worker_greet(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
+int worker_hello(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
 {
     struct gateway *g = c->gateway;
     const struct authority *authority = g->config.authority;

@@ -6,7 +6,7 @@
 #include "common/wire/archive_piece.h"
 #include "operator/gateway/connection.h"
 
-int worker_greet(struct connection *c, const struct hello *h, const struct record *rec, struct err *err);
+int worker_hello(struct connection *c, const struct hello *h, const struct record *rec, struct err *err);
 // Takes a piece that an agent of the namespace has sent, for the process that has asked for it. Without such a process,
 // it is dropped.
 void worker_archive_piece(struct gateway *g, const char *ns, const struct archive_piece *p);

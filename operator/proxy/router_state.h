@@ -5,8 +5,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
-#include "common/base/map.h"
 #include "common/base/free_list.h"
+#include "common/base/map.h"
 #include "common/wire/record_reader.h"
 #include "operator/proxy/call_failure.h"
 #include "operator/proxy/idmap.h"
@@ -52,7 +52,7 @@ struct router {
     struct fiber *fiber;      // runs `job`
     uint64_t n_group_changes; // how often a group appeared or was deleted
     struct idmap running;     // calls that ranks have, by the id that workers know
-    struct free_list calls;       // freed calls for one rank
+    struct free_list calls;   // freed calls for one rank
     uint32_t last_id, last_serial;
     struct stats_common stats;
     uint32_t n_calls; // includes answered calls that a worker still has
@@ -75,7 +75,7 @@ struct router {
 // record_reader_collect().
 enum { ROUTER_COLLECT = 1 };
 
-// The state of a group now, to decide about it or to greet its peers. NULL = it is not known.
+// The state of a group now, to decide about it or to welcome its peers. NULL = it is not known.
 const struct group *router_group(const struct router *r, const char *uid);
 void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx);
 const struct group *router_group_named(const struct router *r, const char *ns, const char *name);

@@ -33,7 +33,7 @@ struct connection {
     uint64_t gpus_told;     // probe_version() of the last news that was sent; 0 = send again
     uint64_t archives_told; // the same for pod_archives_version()
     bool up, closing, leaving;
-    bool greeted;     // HELLO is sent: it does not contain what happens from now on
+    bool hello_sent;  // HELLO is sent: it does not contain what happens from now on
     int told;         // the error code of the loss that is in the log already; 0 = none
     bool asked_again; // it was told to come back soon: the operator's view of the cluster is not up to date yet
 };
@@ -69,7 +69,7 @@ static void retry_later(struct connection *c, const struct err *err)
 
 static void drop(struct connection *c, const struct err *err)
 {
-    c->greeted = false;
+    c->hello_sent = false;
     loop_timer_disarm(c->output_timer);
     listen_done(&c->listen); // the operator asks again for what it wants
     ws_client_free(TAKE_PTR(c->client));
@@ -131,7 +131,7 @@ static void on_open(void *ctx, const char *subprotocol)
     message_hello(c->config.agent, c->config.gpus, &w);
     c->gpus_told = probe_version(c->config.gpus);
     c->archives_told = pod_archives_version(agent_pod_archives(c->config.agent));
-    c->greeted = true;
+    c->hello_sent = true;
     send_or_drop(c, RECORD_HELLO, &w);
 }
 
@@ -360,7 +360,7 @@ void connection_printed(struct connection *c, const char *group, int rank, const
 void connection_report(struct connection *c, const struct agent_report *r)
 {
     struct json_writer w;
-    if (!c->greeted)
+    if (!c->hello_sent)
         return;
     enum record_type type = message_report(r, &w);
     c->gpus_told = 0; // another rank may have them now

@@ -24,7 +24,7 @@ enum {
 };
 
 // The members tell each other:
-struct greeting {
+struct member_info {
     struct nccl_id id; // of member 0
     unsigned char uuid[DEVICE_UUID_SIZE];
     char version[4]; // of NCCL
@@ -112,7 +112,7 @@ static int make_own(struct self *s, struct nccl_id *ret, struct err *err)
 static void *open_self(const struct backend_config *config, char **ret_blob, size_t *ret_len, struct err *err)
 {
     struct self *s = xcalloc(1, sizeof *s);
-    struct greeting *mine = xcalloc(1, sizeof *mine);
+    struct member_info *mine = xcalloc(1, sizeof *mine);
     *s = (struct self){.index = config->index,
                        .n = config->n,
                        .names = config->names,
@@ -156,7 +156,7 @@ static int check_versions(const struct self *s, char *const *blobs, struct err *
     _cleanup_(buf_done) struct buf differ = BUF_INIT(sizeof err->msg);
     int r = 0;
     for (int i = 0; i < s->n; i++) {
-        nccl_version_text((int)le_get_u32(((const struct greeting *)blobs[i])->version), texts[i]);
+        nccl_version_text((int)le_get_u32(((const struct member_info *)blobs[i])->version), texts[i]);
         versions[i] = texts[i];
     }
     if (!agreement_holds(versions, s->names, s->n, &differ))
@@ -168,15 +168,15 @@ static int check_versions(const struct self *s, char *const *blobs, struct err *
 }
 
 // NCCL would wait for ever, or fail with a message that does not help.
-static int check_greetings(const struct self *s, char *const *blobs, const size_t *lens, struct err *err)
+static int check_members(const struct self *s, char *const *blobs, const size_t *lens, struct err *err)
 {
     char text[DEVICE_UUID_TEXT];
     for (int i = 0; i < s->n; i++) {
-        const struct greeting *one = (const struct greeting *)blobs[i];
+        const struct member_info *one = (const struct member_info *)blobs[i];
         if (lens[i] != sizeof *one)
             return err_set(err, ERR_PROTO, "a member sent something other than its GPU");
         for (int k = 0; k < i; k++) {
-            if (memcmp(one->uuid, ((const struct greeting *)blobs[k])->uuid, sizeof one->uuid) != 0)
+            if (memcmp(one->uuid, ((const struct member_info *)blobs[k])->uuid, sizeof one->uuid) != 0)
                 continue;
             device_uuid_text(one->uuid, text);
             return err_set(err, ERR_INVALID, "%s and %s have the same GPU, %s: NCCL needs one for each member",
@@ -198,7 +198,7 @@ static int connect_self(void *self, char *const *blobs, const size_t *lens, stru
     struct self *s = self;
     struct polling p = {.until_ms = clock_mono_ms(&clock_system) + s->limit_ms};
     struct nccl_id id;
-    if (check_greetings(s, blobs, lens, err) < 0 || device_enter(s->device, err) < 0)
+    if (check_members(s, blobs, lens, err) < 0 || device_enter(s->device, err) < 0)
         return err->code;
     memcpy(&id, blobs[0], sizeof id);
     int r = nccl_comm_begin(&s->comm, s->n, s->index, &id, err);

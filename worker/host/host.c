@@ -70,7 +70,7 @@ static void serve(struct host *h)
                     .executor = h->executor,
                     .objects = h->objects,
                     .rendezvous = h->rendezvous,
-                    .seeker = h->seeker,
+                    .archive = h->archive,
                     .own = h->pulled,
                     .bytes_max = h->options.call_bytes},
         .on_ready = on_ready,
@@ -159,7 +159,7 @@ static void take_down(struct host *h)
 {
     rank_device_close(h->device);
     proxies_free(h->proxies);
-    archive_seeker_free(h->seeker);
+    archive_fetch_free(h->archive);
     objects_free(h->objects);
     rendezvous_free(h->rendezvous);
     progress_free(h->progress);
@@ -213,7 +213,7 @@ int host_run(struct host *h)
                                                                .ctx = h});
     h->progress = progress_new(h->loop, tell_progress, h);
     h->device = rank_device_new(h->loop, h->worker.device, on_device_lost, h);
-    h->seeker = h->awaits ? archive_seeker_new(h->loop, ask_archive, h) : NULL;
+    h->archive = h->awaits ? archive_fetch_new(h->loop, ask_archive, h) : NULL;
     h->objects = make_objects(h);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
     if (!h->pulled) // in a program, SIGINT belongs to the program

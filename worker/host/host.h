@@ -31,7 +31,7 @@ struct host {
     struct rank_device *device;
     struct rendezvous *rendezvous;
     struct progress *progress;
-    struct archive_seeker *seeker; // NULL = it awaits no archive
+    struct archive_fetch *archive; // NULL = it awaits no archive
     struct proxies *proxies;       // NULL while the constructor runs
     struct loop_signal *signals[2];
     bool stopping;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/ws/ws_sharing.h"
-#include "worker/host/archive_seeker.h"
+#include "worker/host/archive_fetch.h"
 #include "worker/host/objects.h"
 #include "worker/host/rendezvous.h"
 #include "worker/host/roles.h"
@@ -37,7 +37,7 @@ struct host_session_config {
     struct method_executor *executor;
     struct objects *objects;       // NULL = no objects are kept
     struct rendezvous *rendezvous; // for communicators; NULL = none
-    struct archive_seeker *seeker; // NULL = no archive is missing
+    struct archive_fetch *archive; // NULL = no archive is missing
     bool shares;      // long results go through shared memory, if the proxy is on this host and can read it
     bool own;         // the program that runs the methods may write to arguments in shared memory (cow_args.h)
     uint64_t seed;    // for the jitter

@@ -73,8 +73,8 @@ static int take_piece(const struct host_session_config *c, const char *body, siz
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct archive_piece p;
     int code = archive_piece_read(body, len, &a, &p, err);
-    if (code == 0 && c->seeker)
-        archive_seeker_bring(c->seeker, &p);
+    if (code == 0 && c->archive)
+        archive_fetch_deliver(c->archive, &p);
     return code;
 }
 

@@ -391,9 +391,9 @@ CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size)
 CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, int timeout_ms)
 {
     const struct host *h = &program.host;
-    if (!h->seeker || size < ARCHIVE_PIECE_MAX)
+    if (!h->archive || size < ARCHIVE_PIECE_MAX)
         return -1;
-    int64_t got = archive_seeker_wait(h->seeker, h->awaits, offset, out, timeout_ms);
+    int64_t got = archive_fetch_wait(h->archive, h->awaits, offset, out, timeout_ms);
     return got < 0 ? -1 : got;
 }
 

@@ -30,9 +30,9 @@ struct joiner { // a connection that has arrived, before its list asks for it
     int64_t until;
 };
 
-struct seeker { // a thread that wants to know where a rank is
+struct query { // a thread that wants to know where a rank is
     struct list link;
-    struct rendezvous_question q;
+    struct rendezvous_question question;
     char at[RENDEZVOUS_AT_SIZE], key[PEER_KEY_SIZE]; // "" = no answer yet
 };
 
@@ -46,7 +46,7 @@ struct rendezvous {
     struct loop_wakeup *wakeup;
     pthread_mutex_t mutex; // of the following members
     pthread_cond_t changed;
-    struct list joiners, seekers;
+    struct list joiners, queries;
     size_t n_joiners;
     struct list_count *lists;
     size_t n_lists;
@@ -68,9 +68,9 @@ static void on_wakeup(void *ctx)
     struct rendezvous_question questions[64]; // if more threads wait, they ask again later
     size_t n = 0;
     pthread_mutex_lock(&rv->mutex);
-    LIST_FOREACH(l, &rv->seekers)
+    LIST_FOREACH(l, &rv->queries)
         if (n < ARRAY_LEN(questions))
-            questions[n++] = CONTAINER_OF(l, struct seeker, link)->q;
+            questions[n++] = CONTAINER_OF(l, struct query, link)->question;
     pthread_mutex_unlock(&rv->mutex);
     for (size_t i = 0; i < n; i++)
         rv->config.ask(rv->config.ctx, &questions[i]);
@@ -82,7 +82,7 @@ struct rendezvous *rendezvous_new(const struct rendezvous_config *config)
     rv->config = *config;
     rv->wakeup = loop_wakeup_new(config->loop, on_wakeup, rv);
     list_init(&rv->joiners);
-    list_init(&rv->seekers);
+    list_init(&rv->queries);
     pthread_mutex_init(&rv->mutex, NULL);
     cond_init(&rv->changed);
     return rv;
@@ -114,12 +114,12 @@ void rendezvous_free(struct rendezvous *rv)
 void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const char *key)
 {
     pthread_mutex_lock(&rv->mutex);
-    LIST_FOREACH(l, &rv->seekers) {
-        struct seeker *s = CONTAINER_OF(l, struct seeker, link);
-        if (s->q.id != id || strlen(key) >= sizeof s->key)
+    LIST_FOREACH(l, &rv->queries) {
+        struct query *q = CONTAINER_OF(l, struct query, link);
+        if (q->question.id != id || strlen(key) >= sizeof q->key)
             continue;
-        snprintf(s->at, sizeof s->at, "%s", at);
-        snprintf(s->key, sizeof s->key, "%s", key);
+        snprintf(q->at, sizeof q->at, "%s", at);
+        snprintf(q->key, sizeof q->key, "%s", key);
     }
     pthread_cond_broadcast(&rv->changed);
     pthread_mutex_unlock(&rv->mutex);
@@ -281,22 +281,22 @@ static int wait_for_joiners(struct rendezvous *rv, const struct rendezvous_list 
 }
 
 // Finds out where the first rank of the list is. ERR_TIMEOUT, ERR_CANCELED.
-static int seek(struct rendezvous *rv, const struct rendezvous_list *l, struct seeker *s, int64_t until)
+static int find_rank(struct rendezvous *rv, const struct rendezvous_list *l, struct query *q, int64_t until)
 {
     int64_t ask = 0;
     int r = 0;
-    s->at[0] = '\0';
+    q->at[0] = '\0';
     pthread_mutex_lock(&rv->mutex);
-    list_append(&rv->seekers, &s->link);
-    while (r == 0 && !s->at[0]) {
+    list_append(&rv->queries, &q->link);
+    while (r == 0 && !q->at[0]) {
         if (now_ms() >= ask) {
             loop_wakeup_signal(rv->wakeup);
             ask = now_ms() + RENDEZVOUS_ASK_MS;
         }
         wait_some(rv, until);
-        r = is_over(rv, l) ? ERR_CANCELED : !s->at[0] && now_ms() >= until ? ERR_TIMEOUT : 0;
+        r = is_over(rv, l) ? ERR_CANCELED : !q->at[0] && now_ms() >= until ? ERR_TIMEOUT : 0;
     }
-    list_remove(&s->link);
+    list_remove(&q->link);
     pthread_mutex_unlock(&rv->mutex);
     return r;
 }
@@ -320,12 +320,12 @@ static int read_all(int fd, char *data, size_t len, const atomic_bool *canceled)
 }
 
 // Returns 0 if the other end lets this rank in. ERR_FORBIDDEN is final.
-static int introduce(int fd, const struct rendezvous_list *l, const struct seeker *s, struct err *err)
+static int introduce(int fd, const struct rendezvous_list *l, const struct query *q, struct err *err)
 {
     char question[PEER_REQUEST_LEN], head[PEER_ANSWER_LEN];
     struct peer_answer a;
-    struct peer_request g = {PEER_JOIN_MAGIC, s->q.index, s->q.id, s->q.until, ""};
-    memcpy(g.key, s->key, sizeof g.key);
+    struct peer_request g = {PEER_JOIN_MAGIC, q->question.index, q->question.id, q->question.until, ""};
+    memcpy(g.key, q->key, sizeof g.key);
     peer_request_write(&g, question);
     if (send(fd, question, sizeof question, MSG_NOSIGNAL) != sizeof question)
         return err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno));
@@ -341,23 +341,24 @@ static int introduce(int fd, const struct rendezvous_list *l, const struct seeke
 static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int64_t until, int *link,
                       struct err *err)
 {
-    struct seeker s = {.q = {.rank = l->ranks ? (uint32_t)l->ranks[0] : (uint32_t)l->first,
-                             .index = (uint32_t)l->index,
-                             .id = id,
-                             .until = clock_wall_ms(&clock_system) + l->limit_ms + GRACE_MS}};
+    struct query q = {.question = {.rank = l->ranks ? (uint32_t)l->ranks[0] : (uint32_t)l->first,
+                                   .index = (uint32_t)l->index,
+                                   .id = id,
+                                   .until = clock_wall_ms(&clock_system) + l->limit_ms + GRACE_MS}};
     const char *of = l->group ? " of " : "", *group = l->group ? l->group : "";
-    snprintf(s.q.group, sizeof s.q.group, "%s", group);
+    snprintf(q.question.group, sizeof q.question.group, "%s", group);
     for (;;) {
         struct err why = ERR_INIT;
-        int fd = -1, r = seek(rv, l, &s, until);
+        int fd = -1, r = find_rank(rv, l, &q, until);
         if (r == ERR_TIMEOUT)
             return err_set(err, r, "rank %u%s%s, the first of the list, was not found within %" PRId64 " ms%s%s",
-                           s.q.rank, of, group, l->limit_ms, err->code ? "; last: " : "", err->code ? err->msg : "");
+                           q.question.rank, of, group, l->limit_ms, err->code ? "; last: " : "",
+                           err->code ? err->msg : "");
         if (r == 0)
-            r = dial(s.at, l->canceled, &fd, &why);
+            r = dial(q.at, l->canceled, &fd, &why);
         if (r == 0) {
             lifeline_add(fd);
-            r = introduce(fd, l, &s, &why);
+            r = introduce(fd, l, &q, &why);
         }
         if (r == 0) {
             *link = fd;
@@ -365,16 +366,16 @@ static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, ui
         }
         file_close(&fd);
         if (r == ERR_CANCELED)
-            return err_set(err, r, "canceled while it looked for rank %u%s%s", s.q.rank, of, group);
+            return err_set(err, r, "canceled while it looked for rank %u%s%s", q.question.rank, of, group);
         if (r == ERR_FORBIDDEN)
-            return err_set(err, r, "rank %u%s%s at %s: %s", s.q.rank, of, group, s.at, why.msg);
-        err_set(err, r, "%s: %s", s.at, why.msg); // it may be starting
+            return err_set(err, r, "rank %u%s%s at %s: %s", q.question.rank, of, group, q.at, why.msg);
+        err_set(err, r, "%s: %s", q.at, why.msg); // it may be starting
         pthread_mutex_lock(&rv->mutex);
         wait_some(rv, until);
         bool over = is_over(rv, l);
         pthread_mutex_unlock(&rv->mutex);
         if (over)
-            return err_set(err, ERR_CANCELED, "canceled while it looked for rank %u%s%s", s.q.rank, of, group);
+            return err_set(err, ERR_CANCELED, "canceled while it looked for rank %u%s%s", q.question.rank, of, group);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/gateway/greeting.h"
+#include "operator/gateway/upgrade.h"
 
 #include "common/base/str.h"
 #include "common/wire/handshake.h"
@@ -12,18 +12,18 @@
 
 enum { HELLO_MAX = 256 << 10 };
 
-static int greet_as(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
+static int hello_as(struct connection *c, const struct hello *h, const struct record *rec, struct err *err)
 {
     if (c->target.kind == TARGET_CALLS)
         return str_eq(h->role, "controller")
-                   ? client_greet(c, h, err)
+                   ? client_hello(c, h, err)
                    : err_set(err, ERR_INVALID, "HELLO: role %.40s: agents and workers connect to /v1/connect", h->role);
     if (str_eq(h->role, "agent"))
-        return agent_greet(c, rec, err);
+        return agent_hello(c, rec, err);
     if (str_eq(h->role, "worker"))
-        return worker_greet(c, h, rec, err);
+        return worker_hello(c, h, rec, err);
     if (str_eq(h->role, "replica"))
-        return replica_greet(c, h, err);
+        return replica_hello(c, h, err);
     return err_set(err, ERR_INVALID, "HELLO: role %.40s: clients connect to /v1/namespaces/NAMESPACE/workergroups/NAME",
                    h->role);
 }
@@ -36,7 +36,7 @@ static int take_hello(struct connection *c, const struct record *rec, struct err
     if (rec->h.type != RECORD_HELLO)
         return err_set(err, ERR_PROTO, "the first record must be HELLO, not %s", record_type_name(rec->h.type));
     alarm_clear(&c->alarm, &c->gateway->alarms);
-    if (hello_decode(rec->body, rec->len, &a, &h, &why) < 0 || greet_as(c, &h, rec, &why) < 0)
+    if (hello_decode(rec->body, rec->len, &a, &h, &why) < 0 || hello_as(c, &h, rec, &why) < 0)
         connection_refuse(c, &why);
     return 0;
 }
@@ -75,7 +75,7 @@ static int connect_peer(struct gateway *g, struct ws_session *ws, const struct t
     return code;
 }
 
-int greeting_upgrade(void *gateway, struct ws_session *ws, struct ws_request *r, struct err *err)
+int upgrade_accept(void *gateway, struct ws_session *ws, struct ws_request *r, struct err *err)
 {
     struct gateway *g = gateway;
     struct target target;
@@ -98,13 +98,13 @@ static void on_hello_late(struct alarm *a)
     connection_close(c, FRAME_CLOSE_POLICY, &err);
 }
 
-void greeting_open(void *gateway, struct ws_session *ws)
+void upgrade_open(void *gateway, struct ws_session *ws)
 {
     struct connection *c = ws_session_user(ws);
     (void)gateway;
     struct err err = ERR_INIT;
     c->json = str_eq(ws_session_subprotocol(ws), RECORD_SUBPROTOCOL_JSON);
-    c->state = CONNECTION_GREETED;
+    c->state = CONNECTION_AWAITS_HELLO;
     alarm_set(&c->alarm, &c->gateway->alarms, c->gateway->config.hello_ms, on_hello_late);
     if (c->target.kind == TARGET_CALLS) {
         client_open(c);

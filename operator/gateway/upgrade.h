@@ -5,5 +5,5 @@
 #include "operator/gateway/connection.h"
 
 // The callbacks of ws_server_config.
-int greeting_upgrade(void *gateway, struct ws_session *ws, struct ws_request *r, struct err *err);
-void greeting_open(void *gateway, struct ws_session *ws);
+int upgrade_accept(void *gateway, struct ws_session *ws, struct ws_request *r, struct err *err);
+void upgrade_open(void *gateway, struct ws_session *ws);
