@@ -13,7 +13,7 @@
 
 enum { EVENTS_MAX = 12, PODS_MAX = 40 };
 
-struct story {
+struct explain {
     const struct explain_input *in;
     const cJSON *status;
     struct arena arena;
@@ -38,7 +38,7 @@ static const cJSON *under(const cJSON *v, const char *a, const char *b)
 }
 
 // "5m" since that time, as kubectl writes ages.
-static const char *age_of(struct story *s, const cJSON *v, const char *name)
+static const char *age_of(struct explain *s, const cJSON *v, const char *name)
 {
     int64_t at;
     const char *text = text_of(v, name);
@@ -64,7 +64,7 @@ static void put_indented(struct buf *out, const char *indent, const char *text)
     }
 }
 
-static const cJSON *condition_of(const struct story *s, const char *type)
+static const cJSON *condition_of(const struct explain *s, const char *type)
 {
     DOCUMENT_FOREACH(c, document_get(s->status, "conditions"))
     if (document_str_is(c, "type", type))
@@ -72,14 +72,14 @@ static const cJSON *condition_of(const struct story *s, const char *type)
     return NULL;
 }
 
-static bool is_placementgroup(const struct story *s)
+static bool is_placementgroup(const struct explain *s)
 {
     return document_str_is(s->in->group, "kind", "PlacementGroup");
 }
 
 // The headline
 
-static void put_headline(struct story *s)
+static void put_headline(struct explain *s)
 {
     const char *kind = is_placementgroup(s) ? "PlacementGroup" : "WorkerGroup";
     const cJSON *meta = document_get(s->in->group, "metadata"), *ready = condition_of(s, "Ready");
@@ -104,7 +104,7 @@ static void put_headline(struct story *s)
         buf_printf(s->out, "  It has been terminating for %s.\n", age_of(s, meta, "deletionTimestamp"));
 }
 
-static void put_advice(struct story *s)
+static void put_advice(struct explain *s)
 {
     static const char *const order[] = {"Failed", "Ready", "Accepted"};
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
@@ -122,13 +122,13 @@ static void put_advice(struct story *s)
 // Numbers and conditions
 
 // The first PlacementGroup that a WorkerGroup uses; NULL: it has its own pods.
-static const char *pool_of(const struct story *s)
+static const char *pool_of(const struct explain *s)
 {
     const cJSON *groups = document_get(document_get(document_get(s->in->group, "spec"), "placement"), "groups");
     return document_count(groups) ? text_of(groups->child, "name") : NULL;
 }
 
-static void put_progress(struct story *s)
+static void put_progress(struct explain *s)
 {
     const cJSON *st = s->status, *spec = document_get(s->in->group, "spec");
     int64_t replicas =
@@ -149,7 +149,7 @@ static void put_progress(struct story *s)
                number_of(spec, "maxRestarts", 3));
 }
 
-static void put_numbers(struct story *s)
+static void put_numbers(struct explain *s)
 {
     const cJSON *placements = document_get(s->status, "placements");
     if (!condition_of(s, "Ready"))
@@ -164,7 +164,7 @@ static void put_numbers(struct story *s)
     buf_puts(s->out, "\n");
 }
 
-static void put_conditions(struct story *s)
+static void put_conditions(struct explain *s)
 {
     const char *shown = text_of(condition_of(s, "Ready"), "message");
     if (!document_count(document_get(s->status, "conditions")))
@@ -180,7 +180,7 @@ static void put_conditions(struct story *s)
     }
 }
 
-static void put_failure(struct story *s)
+static void put_failure(struct explain *s)
 {
     const cJSON *f = document_get(s->status, "lastFailure");
     int64_t code = number_of(f, "exitCode", -1);
@@ -209,7 +209,7 @@ static int by_index(const void *pa, const void *pb)
 }
 
 // The reason why a container waits, or how it ended. False if it just runs.
-static bool put_container(const struct story *s, const cJSON *c)
+static bool put_container(const struct explain *s, const cJSON *c)
 {
     const cJSON *waiting = under(c, "state", "waiting"), *ended = under(c, "state", "terminated");
     if (waiting) {
@@ -225,7 +225,7 @@ static bool put_container(const struct story *s, const cJSON *c)
     return true;
 }
 
-static void put_pod(struct story *s, const cJSON *pod)
+static void put_pod(struct explain *s, const cJSON *pod)
 {
     const cJSON *st = document_get(pod, "status"), *meta = document_get(pod, "metadata");
     const char *node = document_str(document_get(pod, "spec"), "nodeName"), *phase = text_of(st, "phase");
@@ -246,7 +246,7 @@ static void put_pod(struct story *s, const cJSON *pod)
     put_container(s, c);
 }
 
-static void put_pods(struct story *s)
+static void put_pods(struct explain *s)
 {
     size_t n = document_count(document_get(s->in->pods, "items")), i = 0;
     if (!s->in->pods)
@@ -302,7 +302,7 @@ static int by_time(const void *pa, const void *pb)
     return (at[0] > at[1]) - (at[0] < at[1]);
 }
 
-static void put_event(struct story *s, const cJSON *e)
+static void put_event(struct explain *s, const cJSON *e)
 {
     const char *name;
     const cJSON *where = time_of(e, &name);
@@ -315,7 +315,7 @@ static void put_event(struct story *s, const cJSON *e)
     buf_puts(s->out, "\n");
 }
 
-static void put_events(struct story *s)
+static void put_events(struct explain *s)
 {
     size_t n = document_count(document_get(s->in->events, "items")), i = 0;
     if (n == 0)
@@ -331,7 +331,7 @@ static void put_events(struct story *s)
 
 void explain(const struct explain_input *in, struct buf *out)
 {
-    struct story s = {.in = in, .status = document_get(in->group, "status"), .arena = ARENA_INIT, .out = out};
+    struct explain s = {.in = in, .status = document_get(in->group, "status"), .arena = ARENA_INIT, .out = out};
     put_headline(&s);
     put_advice(&s);
     put_failure(&s);

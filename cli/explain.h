@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of a group for people, from the cluster's objects. Pure: objects in, text out.
+// Explains the state of a group to people, from the cluster's objects. Pure: objects in, text out.
 #pragma once
 
 #include "cli/document.h"

@@ -13,14 +13,14 @@ struct histogram {
     size_t n; // number of bounds
 };
 
-struct blame {
+struct late_rank {
     int64_t rank, behind_us, last;
 };
 
 struct tally { // of a method, over the replicas
     struct rate rate;
     struct histogram durations;
-    struct blame *ranks;
+    struct late_rank *ranks;
     size_t n_ranks;
 };
 
@@ -83,29 +83,29 @@ static int64_t quantile(const struct histogram *h, double q)
     return h->n ? h->bounds[h->n - 1] : -1;
 }
 
-static struct blame *blame_of(struct tally *t, int64_t rank)
+static struct late_rank *late_rank(struct tally *t, int64_t rank)
 {
     size_t i = 0;
     while (i < t->n_ranks && t->ranks[i].rank != rank)
         i++;
     if (i == t->n_ranks)
-        t->ranks[t->n_ranks++] = (struct blame){.rank = rank};
+        t->ranks[t->n_ranks++] = (struct late_rank){.rank = rank};
     return &t->ranks[i];
 }
 
 static void add_ranks(const cJSON *before, const cJSON *now, struct arena *a, struct tally *t)
 {
     const cJSON *ranks = document_get(now, "ranks"), *old_ranks = document_get(before, "ranks");
-    struct blame *all = arena_array(a, t->n_ranks + document_count(ranks), sizeof *all);
+    struct late_rank *all = arena_array(a, t->n_ranks + document_count(ranks), sizeof *all);
     if (t->n_ranks)
         memcpy(all, t->ranks, t->n_ranks * sizeof *all);
     t->ranks = all;
     DOCUMENT_FOREACH(rank, ranks)
     {
         const cJSON *old = find(old_ranks, "rank", document_get(rank, "rank"));
-        struct blame *b = blame_of(t, document_i64(rank, "rank"));
-        b->behind_us += growth(old, rank, "behindMicros");
-        b->last += growth(old, rank, "last");
+        struct late_rank *r = late_rank(t, document_i64(rank, "rank"));
+        r->behind_us += growth(old, rank, "behindMicros");
+        r->last += growth(old, rank, "last");
     }
 }
 
@@ -114,7 +114,7 @@ static void find_slowest(const struct tally *t, struct rate *r)
     int64_t most = -1;
     r->slowest = -1;
     for (size_t i = 0; i < t->n_ranks; i++) {
-        const struct blame *b = &t->ranks[i];
+        const struct late_rank *b = &t->ranks[i];
         if (b->last <= 0 || b->behind_us <= most)
             continue;
         most = b->behind_us;

@@ -81,7 +81,7 @@ static struct ws_addresses *addresses_of(const struct ws_link *l)
     return l->config.addresses ? l->config.addresses : l->own;
 }
 
-static void blame(struct ws_link *l, const struct ws_address *a)
+static void note_failure(struct ws_link *l, const struct ws_address *a)
 {
     if (addresses_of(l))
         ws_addresses_failed(addresses_of(l), a);
@@ -90,7 +90,7 @@ static void blame(struct ws_link *l, const struct ws_address *a)
 void ws_link_avoid(struct ws_link *l)
 {
     if (l->used)
-        blame(l, l->used);
+        note_failure(l, l->used);
 }
 
 static void drop_socket(struct ws_link *l)
@@ -134,7 +134,7 @@ static void on_no_connection(void *ctx, int error)
 {
     struct ws_link *l = ctx;
     for (size_t i = 0; i < l->n_list; i++)
-        blame(l, &l->list[i]);
+        note_failure(l, &l->list[i]);
     cannot_connect(l, error);
     fail(l);
 }
@@ -212,7 +212,7 @@ static void on_connected(void *ctx, int fd, size_t which)
     struct ws_link *l = ctx;
     for (size_t i = 0; i < l->n_list; i++)
         if (i != which && ws_dial_tried(l->dial, i))
-            blame(l, &l->list[i]);
+            note_failure(l, &l->list[i]);
     ws_dial_free(TAKE_PTR(l->dial));
     l->fd = fd;
     l->used = &l->list[which];

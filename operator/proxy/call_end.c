@@ -57,7 +57,7 @@ void call_fail(struct call *c, const struct call_failure *f)
 {
     bool unsent = is_unsent(c) || (f->unran && c->n == 1); // other ranks may run it
     c->stat.failed = true;
-    c->stat.blamed = f->rank;
+    c->stat.error_rank = f->rank;
     call_abort(c); // the client may have a part of a result: the error ends it
     session_fail(c->session, c->req.id, f, c->req.trace, unsent, c->req.again);
     call_settle(c);

@@ -112,7 +112,7 @@ static struct stats_rank *rank_of(const struct stats_call *c, uint32_t rank)
 
 void stats_begin(struct stats_call *c, struct stats *s, struct stats_method *m)
 {
-    *c = (struct stats_call){.stats = s, .method = m, .blamed = -1};
+    *c = (struct stats_call){.stats = s, .method = m, .error_rank = -1};
     c->begun_us = now_us(c);
     m->in_flight++;
 }
@@ -162,7 +162,7 @@ void stats_end(struct stats_call *c)
     if (!c->stats)
         return;
     int64_t us = (c->last_us ? c->last_us : now_us(c)) - c->begun_us;
-    struct stats_rank *blamed = c->blamed >= 0 ? rank_of(c, (uint32_t)c->blamed) : NULL;
+    struct stats_rank *failed = c->error_rank >= 0 ? rank_of(c, (uint32_t)c->error_rank) : NULL;
     if (!m->name[0]) // the first call that counts as STATS_OTHER
         name_method(c->stats, m, STATS_OTHER);
     m->in_flight--;
@@ -172,7 +172,7 @@ void stats_end(struct stats_call *c)
     m->bytes_out += c->bytes_out;
     m->us += (uint64_t)us;
     m->buckets[bucket_of(us)]++;
-    if (blamed)
-        blamed->errors++;
+    if (failed)
+        failed->errors++;
     c->stats = NULL;
 }

@@ -78,7 +78,7 @@ struct stats_call {
     struct stats_method *method;
     int64_t begun_us, half_us, last_us; // 0 = not yet
     size_t bytes_in, bytes_out;
-    int64_t blamed; // rank that caused the error, -1 = none
+    int64_t error_rank; // rank that caused the error, -1 = none
     bool failed;
 };
 

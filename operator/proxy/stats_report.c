@@ -20,7 +20,7 @@ static bool was_called(const struct stats_method *m)
 // JSON
 
 // The ranks with the longest delays come first, then those with most errors.
-static int by_blame(const void *pa, const void *pb)
+static int by_errors(const void *pa, const void *pb)
 {
     const struct stats_rank *a = *(const struct stats_rank *const *)pa, *b = *(const struct stats_rank *const *)pb;
     if (a->behind_us != b->behind_us)
@@ -44,7 +44,7 @@ static void write_ranks(const struct stats *s, const struct stats_method *m, str
         if (m->ranks[i].last || m->ranks[i].errors)
             ranks[n++] = &m->ranks[i];
     if (n)
-        qsort(ranks, n, sizeof *ranks, by_blame);
+        qsort(ranks, n, sizeof *ranks, by_errors);
     writer_list(w, "ranks");
     for (size_t i = 0; i < n; i++) {
         bool shown = behind < RANKS_SHOWN || (ranks[i]->errors && errors++ < RANKS_SHOWN);

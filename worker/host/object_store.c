@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-struct kept {
+struct entry {
     struct object object; // first
     struct list link;
     const void *owner;
@@ -31,16 +31,16 @@ struct object_store *object_store_new(size_t max_bytes, uint64_t seed)
     return s;
 }
 
-static void drop(struct object_store *s, struct kept *k)
+static void drop(struct object_store *s, struct entry *e)
 {
     char id[REF_ID_SIZE];
-    ref_id_write(k->object.id, id);
+    ref_id_write(e->object.id, id);
     map_del(&s->by_id, id);
-    list_remove(&k->link);
-    s->used -= k->object.blob->len - k->object.offset + STORE_OBJECT_COST;
-    blob_unref(k->object.blob);
-    region_unref(k->object.values);
-    free(k);
+    list_remove(&e->link);
+    s->used -= e->object.blob->len - e->object.offset + STORE_OBJECT_COST;
+    blob_unref(e->object.blob);
+    region_unref(e->object.values);
+    free(e);
 }
 
 void object_store_free(struct object_store *s)
@@ -48,12 +48,12 @@ void object_store_free(struct object_store *s)
     if (!s)
         return;
     LIST_FOREACH(l, &s->all)
-        drop(s, CONTAINER_OF(l, struct kept, link));
+        drop(s, CONTAINER_OF(l, struct entry, link));
     map_done(&s->by_id);
     free(s);
 }
 
-static struct kept *find(const struct object_store *s, uint64_t id)
+static struct entry *find(const struct object_store *s, uint64_t id)
 {
     char text[REF_ID_SIZE];
     ref_id_write(id, text);
@@ -79,52 +79,52 @@ int object_store_put(struct object_store *s, const struct object *what, const vo
                        "StoreFull: no room for %zu bytes: %zu objects have %zu of the %zu bytes that this process "
                        "keeps; free some, end the sessions that made them, or raise CADRE_STORE_BYTES",
                        len, s->by_id.used, s->used, s->max);
-    struct kept *k = xmalloc(sizeof *k);
-    *k = (struct kept){.object = *what, .owner = owner};
-    k->object.id = new_id(s);
-    k->object.len = len + (what->values ? what->values->len : 0);
+    struct entry *e = xmalloc(sizeof *e);
+    *e = (struct entry){.object = *what, .owner = owner};
+    e->object.id = new_id(s);
+    e->object.len = len + (what->values ? what->values->len : 0);
     blob_ref(what->blob);
     if (what->values)
         region_ref(what->values);
     char id[REF_ID_SIZE];
-    ref_id_write(k->object.id, id);
-    map_set(&s->by_id, id, k);
-    list_append(&s->all, &k->link);
+    ref_id_write(e->object.id, id);
+    map_set(&s->by_id, id, e);
+    list_append(&s->all, &e->link);
     s->used += len + STORE_OBJECT_COST;
-    *ret = &k->object;
+    *ret = &e->object;
     return 0;
 }
 
 const struct object *object_store_get(const struct object_store *s, uint64_t id)
 {
-    const struct kept *k = find(s, id);
-    return k ? &k->object : NULL;
+    const struct entry *e = find(s, id);
+    return e ? &e->object : NULL;
 }
 
 bool object_store_pin(struct object_store *s, uint64_t id)
 {
-    struct kept *k = find(s, id);
-    if (k)
-        k->object.pinned = true;
-    return k != NULL;
+    struct entry *e = find(s, id);
+    if (e)
+        e->object.pinned = true;
+    return e != NULL;
 }
 
 bool object_store_drop(struct object_store *s, uint64_t id)
 {
-    struct kept *k = find(s, id);
-    if (k)
-        drop(s, k);
-    return k != NULL;
+    struct entry *e = find(s, id);
+    if (e)
+        drop(s, e);
+    return e != NULL;
 }
 
 size_t object_store_drop_owned(struct object_store *s, const void *owner)
 {
     size_t n = 0;
     LIST_FOREACH(l, &s->all) {
-        struct kept *k = CONTAINER_OF(l, struct kept, link);
-        if (k->owner != owner || k->object.pinned)
+        struct entry *e = CONTAINER_OF(l, struct entry, link);
+        if (e->owner != owner || e->object.pinned)
             continue;
-        drop(s, k);
+        drop(s, e);
         n++;
     }
     return n;

@@ -34,7 +34,7 @@ static char *explained(const char *name, const char *in, size_t len)
     return buf_take(&out);
 }
 
-static void the_story_of_each_group(void **state)
+static void each_group_is_explained(void **state)
 {
     (void)state;
     assert_int_equal(golden_run("tests/golden/why", "in.json", "want.txt", explained), 0);
@@ -83,7 +83,7 @@ static void json_for_people_has_blanks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_story_of_each_group),
+        cmocka_unit_test(each_group_is_explained),
         cmocka_unit_test(durations),
         cmocka_unit_test(json_for_people_has_blanks),
     };

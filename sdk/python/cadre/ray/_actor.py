@@ -117,7 +117,7 @@ class Calls:
         if not isinstance(made, (exceptions.ActorDiedError, exceptions.ActorUnavailableError)) or self.session.closed:
             return made
         try:
-            why = self.session.ask("blame", self.actor)
+            why = self.session.ask("cause_of_death", self.actor)
         except _errors.Error:
             return made
         if why:

@@ -224,7 +224,7 @@ class Directory:
         return self.public(actor) if actor in self.actors else None
 
     @_tells
-    async def blame(self, actor):
+    async def cause_of_death(self, actor):
         """Says why the actor, or an earlier rank of its group, died. None: it is not known."""
         record = self.actors.get(actor)
         if record is None or record["why"] or "rank" not in record:

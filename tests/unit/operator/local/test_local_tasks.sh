@@ -49,5 +49,5 @@ until curl -sS --unix-socket "$work/socket" -H "Content-Type: application/json" 
 "$cli" kill tasks --rank 2 --server "unix:$work/socket" --token x || fail "kill"
 ! wait "$all" || fail "a rank was killed, and nobody noticed"
 grep -q 'rank 2 of default/tasks exited with code 137 while example_task() was pending' "$work/all.out" ||
-    fail "who is to blame: $(cat "$work/all.out")"
+    fail "the wrong rank is named: $(cat "$work/all.out")"
 echo "ok - the rank that died is named: $(head -n1 "$work/all.out")"

@@ -100,7 +100,7 @@ static void the_last_rank_is_compared_with_the_median(void **state)
     assert_int_equal(m->ranks[0].last, 0);
 }
 
-static void errors_are_those_of_the_rank_that_is_to_blame(void **state)
+static void an_error_counts_for_the_rank_that_caused_it(void **state)
 {
     struct world *w = *state;
     struct err err = ERR_INIT;
@@ -336,7 +336,7 @@ int main(void)
         PROXY_TEST(a_call_is_counted_with_its_bytes_and_its_duration),
         PROXY_TEST(bounds_take_what_is_equal_and_the_last_bucket_what_is_above_all),
         PROXY_TEST(the_last_rank_is_compared_with_the_median),
-        PROXY_TEST(errors_are_those_of_the_rank_that_is_to_blame),
+        PROXY_TEST(an_error_counts_for_the_rank_that_caused_it),
         PROXY_TEST(a_client_that_goes_leaves_nothing_in_flight),
         PROXY_TEST(names_that_nobody_has_declared_take_no_room),
         PROXY_TEST_EMPTY(a_call_that_waits_for_the_ranks_gets_its_name_when_they_are_there),

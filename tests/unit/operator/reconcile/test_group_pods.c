@@ -239,7 +239,7 @@ static void a_failure_is_never_later_than_now(void **state)
     assert_int_equal(take(f)->failure.time_ms, NOW);
 }
 
-static void the_container_that_ended_first_is_to_blame(void **state)
+static void the_container_that_ended_first_is_the_cause(void **state)
 {
     struct fixture *f = *state;
     struct pod *p = current(f, 0);
@@ -282,7 +282,7 @@ static void a_deleted_pod_has_failed_unless_it_had_succeeded(void **state)
     assert_int_equal(take(f)->failure.time_ms, 0);
 }
 
-static void what_falls_with_a_deleted_pod_is_not_to_blame(void **state)
+static void what_falls_with_a_deleted_pod_is_not_the_cause(void **state)
 {
     struct fixture *f = *state;
     fails(f, current(f, 0), 1, NOW - 1000);
@@ -420,10 +420,10 @@ int main(void)
         TEST(a_status_with_impossible_counters_does_no_harm),
         TEST(the_first_failure_explains_the_others),
         TEST(a_failure_is_never_later_than_now),
-        TEST(the_container_that_ended_first_is_to_blame),
+        TEST(the_container_that_ended_first_is_the_cause),
         TEST(evictions_are_of_the_infrastructure),
         TEST(a_deleted_pod_has_failed_unless_it_had_succeeded),
-        TEST(what_falls_with_a_deleted_pod_is_not_to_blame),
+        TEST(what_falls_with_a_deleted_pod_is_not_the_cause),
         TEST(a_node_is_lost_after_its_time_or_at_once_if_it_is_gone),
         TEST(a_clock_that_was_put_back_does_not_keep_a_lost_node),
         TEST(silent_nodes_of_stale_pods_are_watched_too),

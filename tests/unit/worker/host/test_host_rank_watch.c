@@ -276,7 +276,7 @@ static void a_rank_that_ends_while_all_agree_is_not_lost(void **state)
     rank_watch_end(&zero->watch);
 }
 
-static void nobody_is_blamed_when_the_first_rank_ends_while_all_agree(void **state)
+static void nobody_is_reported_when_the_first_rank_ends_while_all_agree(void **state)
 {
     struct fixture *f = *state;
     begin_to_agree(f);
@@ -356,7 +356,7 @@ int main(void)
         TEST(who_ends_is_not_lost),
         TEST(the_end_does_not_wait_for_ranks_that_do_not_come),
         TEST(a_rank_that_ends_while_all_agree_is_not_lost),
-        TEST(nobody_is_blamed_when_the_first_rank_ends_while_all_agree),
+        TEST(nobody_is_reported_when_the_first_rank_ends_while_all_agree),
         TEST(who_does_not_come_is_named),
         TEST(ranks_of_a_list_watch_each_other),
         TEST(who_is_not_in_the_list_or_is_alone_watches_nobody),
