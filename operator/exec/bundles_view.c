@@ -38,14 +38,15 @@ static size_t add_once(const struct placementgroup **to, size_t n, const struct 
 // Collects the pods of all PlacementGroups where processes of the group run or will run.
 static void find_pods(const struct store *pods_of_all, struct arena *a, struct group_view *v)
 {
-    size_t n_now = v->wg->spec.n_placement_groups, n_before = v->before ? v->before->spec.n_placement_groups : 0;
+    size_t n_now = v->wg->spec.n_placement_groups,
+           n_before = v->as_running ? v->as_running->spec.n_placement_groups : 0;
     const struct placementgroup **all = arena_array(a, n_now + n_before, sizeof *all);
     const struct object *const **owned = arena_array(a, n_now + n_before, sizeof *owned);
     size_t *n_owned = arena_array(a, n_now + n_before, sizeof *n_owned), n = 0, total = 0, at = 0;
     for (size_t i = 0; i < n_now; i++)
         n = add_once(all, n, v->placementgroups[i]);
     for (size_t i = 0; i < n_before; i++)
-        n = add_once(all, n, v->placementgroups_before[i]);
+        n = add_once(all, n, v->placementgroups_running[i]);
     for (size_t i = 0; i < n; i++)
         total += n_owned[i] = store_by_owner(pods_of_all, &all[i]->obj.meta, a, &owned[i]);
     const struct pod **pods = arena_array(a, total, sizeof *pods);
@@ -109,8 +110,9 @@ void bundles_view_fill(const struct reconciler *groups, const struct placementgr
 {
     struct neighbours near = {.groups = groups, .of = wg, .a = a};
     find_placementgroups(groups, wg, a, &v->placementgroups, &v->placementgroup_services);
-    if (v->before)
-        find_placementgroups(groups, v->before, a, &v->placementgroups_before, &v->placementgroup_services_before);
+    if (v->as_running)
+        find_placementgroups(groups, v->as_running, a, &v->placementgroups_running,
+                             &v->placementgroup_services_running);
     find_pods(groups->options.shared->executor.stores[KIND_POD], a, v);
     for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
         placementgroup_users_each(users, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);

@@ -8,10 +8,10 @@
 #include "operator/exec/orphans.h"
 #include "operator/exec/peers.h"
 #include "operator/exec/placementgroup_users.h"
-#include "operator/reconcile/before.h"
 #include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/group_bundles.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/running_spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +157,7 @@ static void on_user(struct group_controller *c, const struct workergroup *old, c
                                now->spec.placement_groups[i].name);
     placementgroup_users_set(c->users, old, now);
     struct arena a = ARENA_INIT;
-    const struct workergroup *before = old ? group_before(old, &a) : NULL;
+    const struct workergroup *before = old ? running_spec(old, &a) : NULL;
     if (old)
         leave_placementgroups(c, old);
     if (before)
@@ -195,7 +195,7 @@ static void decide(void *ctx, const struct object *o, const struct gang_view *ga
     struct group_controller *c = ctx;
     const struct workergroup *wg = workergroup_of(o);
     struct group_view v = {
-        .wg = wg, .before = group_before(wg, a), .gang = *gang, .leading_ms = c->shared.time.leading_ms};
+        .wg = wg, .as_running = running_spec(wg, a), .gang = *gang, .leading_ms = c->shared.time.leading_ms};
     v.gang.service = reconciler_service(&c->reconciler, o->meta.ns, o->meta.name);
     if (wg->spec.n_placement_groups)
         bundles_view_fill(&c->reconciler, c->users, c->peers.agents, wg, a, &v);
@@ -298,7 +298,7 @@ const struct pod *group_controller_place(const struct group_controller *c, const
                                          struct arena *a)
 {
     static const struct gang_memory nothing;
-    const struct workergroup *before = group_before(wg, a);
+    const struct workergroup *before = running_spec(wg, a);
     wg = before ? before : wg;
     struct group_view v = {.wg = wg,
                            .gang.cluster = c->cluster,

@@ -2,8 +2,8 @@
 #include "operator/exec/peers.h"
 
 #include "common/base/mem.h"
-#include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/running_spec.h"
 
 enum { PEERS_MAX = 16 }; // one would be enough, but some connections may be dead without being known as dead
 
@@ -36,7 +36,7 @@ const struct agent_facts *peers_agents(const struct peers *p, const struct worke
 const int32_t *peers_members(const struct peers *p, const struct group_view *v, struct arena *a)
 {
     const struct workergroup *wg = v->wg;
-    size_t world = (size_t)MAX(group_world_size(wg), v->before ? group_world_size(v->before) : 0);
+    size_t world = (size_t)MAX(group_world_size(wg), v->as_running ? group_world_size(v->as_running) : 0);
     int32_t *members = arena_array(a, world, sizeof *members);
     const struct group *g = p->router ? router_group(p->router, wg->obj.meta.uid) : NULL;
     for (size_t rank = 0; g && rank < MIN(world, (size_t)g->world); rank++)
@@ -53,7 +53,7 @@ const struct pod *peers_own_pod(const struct store *of_pods, const struct worker
     const struct object *const *pods;
     const struct pod *found = NULL;
     size_t n = store_by_owner(of_pods, &wg->obj.meta, a, &pods);
-    const struct workergroup *before = group_before(wg, a);
+    const struct workergroup *before = running_spec(wg, a);
     int64_t index = rank / MAX((before ? before : wg)->spec.workers_per_replica, 1);
     int32_t newest = -1;
     for (size_t i = 0; i < n; i++) {

@@ -8,8 +8,8 @@
 #include "common/base/str.h"
 #include "common/wire/record.h"
 #include "operator/api/podagent.h"
-#include "operator/reconcile/before.h"
 #include "operator/reconcile/group_bundles.h"
+#include "operator/reconcile/running_spec.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static void each_placementgroup(struct placementgroup_users *t, const struct wor
                                 void (*fn)(struct placementgroup_users *t, const struct meta *m, const char *name),
                                 struct arena *a)
 {
-    const struct workergroup *before = wg ? group_before(wg, a) : NULL;
+    const struct workergroup *before = wg ? running_spec(wg, a) : NULL;
     for (size_t i = 0; wg && i < wg->spec.n_placement_groups; i++)
         fn(t, &wg->obj.meta, wg->spec.placement_groups[i].name);
     for (size_t i = 0; before && i < before->spec.n_placement_groups; i++)

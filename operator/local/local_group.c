@@ -3,7 +3,7 @@
 
 #include "common/base/child.h"
 #include "common/base/file.h"
-#include "common/base/last_words.h"
+#include "common/base/last_line.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
@@ -123,9 +123,9 @@ static int open_output(struct local_group *g, int ret_fds[2], struct err *err)
 static void note_failure(struct local_group *g, uint32_t attempt, uint32_t rank, int code, const char *last_lines)
 {
     struct arena a = ARENA_INIT;
-    const char *words = last_words(last_lines, &a);
+    const char *line = last_line(last_lines, &a);
     free(g->failed.words);
-    g->failed = (struct exit_note){attempt, rank, code, words[0] ? xstrdup(words) : NULL};
+    g->failed = (struct exit_note){attempt, rank, code, line[0] ? xstrdup(line) : NULL};
     arena_done(&a);
 }
 

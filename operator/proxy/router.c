@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/router.h"
 
-#include "common/base/last_words.h"
+#include "common/base/last_line.h"
 #include "operator/proxy/call_dispatch.h"
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/group_change.h"
@@ -343,7 +343,7 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     if (!g || rank >= g->world || attempt < g->ranks[rank].exit_attempt)
         return;
-    const struct process_end end = {exit_code, last_words(last_lines, &a)};
+    const struct process_end end = {exit_code, last_line(last_lines, &a)};
     note_exit(r, g, attempt, rank, &end);
     if (g->bootstrap)
         note_exit(r, g->bootstrap, attempt, rank, &end);

@@ -3,8 +3,8 @@
 
 #include "common/base/mem.h"
 #include "common/wire/record.h"
+#include "operator/reconcile/command_text.h"
 #include "operator/reconcile/gang_manifest.h"
-#include "operator/reconcile/orders.h"
 
 enum { RETRY_MS = 2000 }; // after an agent has refused a command, or could not carry it out
 
@@ -44,7 +44,7 @@ static void stop_in_pod(struct group_decision *d, size_t at, int stage)
 {
     const struct agent_facts *f = &d->v->agents[at];
     if (runs(f) && f->connected && !(f->sent == RECORD_STOP && f->sent_attempt == f->attempt))
-        tell_pod(d, d->v->gang.pods[at], RECORD_STOP, f->attempt, order_stop(d, f->attempt, false), stage);
+        tell_pod(d, d->v->gang.pods[at], RECORD_STOP, f->attempt, command_text_stop(d, f->attempt, false), stage);
 }
 
 void commands_stop_all(struct group_decision *d)
@@ -84,7 +84,7 @@ void commands_stop_older(struct group_decision *d, int stage)
         bool old = f && f->attempt > 0 && f->attempt < d->progress.attempt && runs(f);
         bool stays = d->wg->spec.restart_policy == RESTART_WORKER && f && f->attempt >= d->progress.revision.attempt;
         if (old && !stays && commands_may_tell(d, i, RECORD_STOP, f->attempt))
-            commands_tell(d, i, RECORD_STOP, f->attempt, order_stop(d, f->attempt, false), stage);
+            commands_tell(d, i, RECORD_STOP, f->attempt, command_text_stop(d, f->attempt, false), stage);
     }
 }
 
@@ -119,7 +119,7 @@ void commands_end(struct group_decision *d)
             continue;
         if (f && f->connected && !p->obj.meta.deleted_ms) {
             if (commands_may_tell(d, index, RECORD_STOP, attempt))
-                commands_tell(d, index, RECORD_STOP, attempt, order_stop(d, attempt, true), STAGE_SECOND);
+                commands_tell(d, index, RECORD_STOP, attempt, command_text_stop(d, attempt, true), STAGE_SECOND);
         } else if (left > 0 && !p->obj.meta.deleted_ms) {
             plan_requeue(d->plan, left); // the pod may be about to end, or the agent to come back
         } else {

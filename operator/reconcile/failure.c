@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/failure.h"
 
-#include "common/base/last_words.h"
+#include "common/base/last_line.h"
 #include "common/base/mem.h"
 #include "operator/reconcile/attempt.h"
 #include "operator/reconcile/finish.h"
@@ -19,8 +19,8 @@ const char *failure_text(struct group_decision *d)
     const char *code = f->exit_code >= 0 ? arena_printf(d->a, " with exit code %d", f->exit_code) : "";
     const char *node = f->node ? arena_printf(d->a, " on %s", f->node) : "";
     const char *pod = f->pod ? arena_printf(d->a, " (pod %s%s)", f->pod, node) : "";
-    const char *words = last_words(f->message, d->a);
-    return arena_printf(d->a, "rank %d%s failed%s: %s%s%s", f->rank, pod, code, f->reason, *words ? ": " : "", words);
+    const char *line = last_line(f->message, d->a);
+    return arena_printf(d->a, "rank %d%s failed%s: %s%s%s", f->rank, pod, code, f->reason, *line ? ": " : "", line);
 }
 
 // The rule for the exit code. A failure of the infrastructure has no exit code of a worker.

@@ -399,8 +399,8 @@ int64_t group_bundles_template_grace_s(const struct placementgroup *plg)
 
 int64_t group_bundles_grace_s(const struct group_view *v)
 {
-    const struct placementgroup *const *groups = v->before ? v->placementgroups_before : v->placementgroups;
-    size_t n = (v->before ? v->before : v->wg)->spec.n_placement_groups;
+    const struct placementgroup *const *groups = v->as_running ? v->placementgroups_running : v->placementgroups;
+    size_t n = (v->as_running ? v->as_running : v->wg)->spec.n_placement_groups;
     int64_t least = INT64_MAX; // a pod that is being deleted gets no more time
     for (size_t i = 0; i < n; i++)
         least = MIN(least, group_bundles_template_grace_s(groups[i]));

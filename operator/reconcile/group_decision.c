@@ -30,15 +30,15 @@ void group_decision_look_back(struct group_decision *d)
         conditions_was(&d->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, d->revision.pods);
     if (d->pods.bundles && d->progress.of_before)
         d->plan->master = d->wg->status.master_addr; // other groups avoid it
-    if (!d->v->before)
+    if (!d->v->as_running)
         return;
-    d->view_before = *d->v;
-    d->view_before.wg = d->v->before;
-    d->view_before.placementgroups = d->v->placementgroups_before;
-    d->view_before.placementgroup_services = d->v->placementgroup_services_before;
-    d->view_before.before = NULL;
-    d->v = &d->view_before;
-    d->wg = d->view_before.wg;
+    d->view_running = *d->v;
+    d->view_running.wg = d->v->as_running;
+    d->view_running.placementgroups = d->v->placementgroups_running;
+    d->view_running.placementgroup_services = d->v->placementgroup_services_running;
+    d->view_running.as_running = NULL;
+    d->v = &d->view_running;
+    d->wg = d->view_running.wg;
     d->gang.v = &d->v->gang;
     group_pods_take(d->v, strtoull(was->pods ? was->pods : "", NULL, 16), d->a, &d->pods);
     d->gang.borrowed = d->pods.bundles;

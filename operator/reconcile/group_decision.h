@@ -26,7 +26,7 @@ struct group_decision {
     uint64_t spec_hash;
     struct group_revision revision; // of the present spec; without an attempt
     struct group_pods pods;
-    struct group_view view_before; // of v->before, if there is one
+    struct group_view view_running; // of v->as_running, if there is one
     struct group_progress progress;
     bool pods_leave; // this decision deletes all of the group's own pods
 };

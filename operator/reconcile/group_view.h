@@ -16,16 +16,16 @@ struct neighbour { // another group on the same PlacementGroups that has not end
 
 struct group_view {
     const struct workergroup *wg;
-    // The group as it runs, if its spec has changed since: group_before(). NULL = it runs as the spec says.
-    const struct workergroup *before;
+    // The group as it runs, if its spec has changed since: running_spec(). NULL = it runs as the spec says.
+    const struct workergroup *as_running;
     // The pods in it are all that this object owns (by UID). A group on bundles has the pods of its PlacementGroups
-    // instead: the present ones and those of `before`.
+    // instead: the present ones and those of `as_running`.
     struct gang_view gang;
     // On bundles: one per entry of spec.placement.groups, in that order; NULL = it does not exist
     const struct placementgroup *const *placementgroups;
     const struct service *const *placementgroup_services; // their Services, in the same order; NULL = it does not exist
-    const struct placementgroup *const *placementgroups_before; // the PlacementGroups of `before`
-    const struct service *const *placementgroup_services_before;
+    const struct placementgroup *const *placementgroups_running; // the PlacementGroups of `as_running`
+    const struct service *const *placementgroup_services_running;
     const struct neighbour *neighbours;
     size_t n_neighbours;
     // Agent runtime

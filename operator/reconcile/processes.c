@@ -5,9 +5,9 @@
 #include "common/base/str.h"
 #include "common/wire/record.h"
 #include "operator/reconcile/attempt.h"
+#include "operator/reconcile/command_text.h"
 #include "operator/reconcile/commands.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/orders.h"
 #include "operator/reconcile/reason.h"
 
 enum {
@@ -271,10 +271,10 @@ static void begin_all(struct group_decision *d)
         if (!group_pods_leads(c, i) || ranks_started(d->wg, attempt, c->ranks.facts[i]))
             continue;
         if (all && commands_may_tell(d, i, RECORD_START, attempt))
-            commands_tell(d, i, RECORD_START, attempt, order_start(d, i, false),
+            commands_tell(d, i, RECORD_START, attempt, command_text_start(d, i, false),
                           d->gang.status_first ? STAGE_SECOND : STAGE_FIRST);
         else if (!all && !is_prepared(d, i) && commands_may_tell(d, i, RECORD_PREPARE, attempt))
-            commands_tell(d, i, RECORD_PREPARE, attempt, order_prepare(d, i), STAGE_FIRST);
+            commands_tell(d, i, RECORD_PREPARE, attempt, command_text_prepare(d, i), STAGE_FIRST);
     }
     const char *error = first_error(d);
     if (error)
@@ -318,7 +318,7 @@ static bool any_to_restart(struct group_decision *d, int32_t index)
 {
     for (int32_t i = index; i >= 0; i = group_pods_next(&d->pods, i))
         for (int32_t local = 0; local < d->wg->spec.workers_per_replica; local++)
-            if (order_restarts(d, i, local))
+            if (command_text_restarts(d, i, local))
                 return true;
     return false;
 }
@@ -332,7 +332,7 @@ static void restart_some(struct group_decision *d)
         return;
     for (int32_t i = 0; i < c->replicas; i++)
         if (group_pods_leads(c, i) && any_to_restart(d, i) && commands_may_tell(d, i, RECORD_RESTART, attempt))
-            commands_tell(d, i, RECORD_RESTART, attempt, order_start(d, i, true), STAGE_FIRST);
+            commands_tell(d, i, RECORD_RESTART, attempt, command_text_start(d, i, true), STAGE_FIRST);
     const struct condition *old = conditions_old(&d->gang.conditions, READY);
     conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_RESTARTING,
                    old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "the failed ranks are restarted");

@@ -13,9 +13,9 @@
 #include "operator/identity/identity.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
-#include "operator/reconcile/before.h"
 #include "operator/reconcile/calls.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/running_spec.h"
 #include "operator/runtime/excluded_namespaces.h"
 #include "operator/runtime/object_watch.h"
 #include "operator/runtime/replicas.h"
@@ -71,7 +71,7 @@ static void on_group(void *ctx, const struct object *old, const struct object *n
         replica_reporter_group(b->reporter, old->meta.uid);
         return;
     }
-    const struct workergroup *wg = workergroup_of(now), *before = group_before(wg, &a);
+    const struct workergroup *wg = workergroup_of(now), *before = running_spec(wg, &a);
     uint32_t attempt = (uint32_t)MAX(wg->status.attempt, 0);
     const struct group_facts facts = {
         .uid = now->meta.uid,
@@ -85,7 +85,7 @@ static void on_group(void *ctx, const struct object *old, const struct object *n
         .reason = calls_reason(wg),
         .meshes = meshes_of(&wg->spec.worker, &a),
         .n_meshes = wg->spec.worker.n_meshes,
-        .meshes_to_come = group_worker_differs(wg, &a),
+        .meshes_to_come = running_spec_worker_differs(wg, &a),
     };
     router_group_set(gateway_router(b->gateway), &facts);
     arena_done(&a);

@@ -10,9 +10,9 @@
 #include "operator/api/object_decode.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/accept.h"
-#include "operator/reconcile/before.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/running_spec.h"
 #include "tests/unit/support/likeness.h"
 
 #include <inttypes.h>
@@ -259,10 +259,10 @@ static void take_pools(struct group_case *c, const struct json *root)
         assert_true(c->n_placementgroups < GROUP_CASE_PLACEMENTGROUPS);
         c->placementgroups[c->n_placementgroups++] = decode(KIND_PLACEMENTGROUP, item);
     }
-    v->before = group_before(v->wg, &c->arena);
+    v->as_running = running_spec(v->wg, &c->arena);
     name_placementgroups(c, v->wg, !json_get(root, "noService"), &v->placementgroups, &v->placementgroup_services);
-    if (v->before)
-        name_placementgroups(c, v->before, true, &v->placementgroups_before, &v->placementgroup_services_before);
+    if (v->as_running)
+        name_placementgroups(c, v->as_running, true, &v->placementgroups_running, &v->placementgroup_services_running);
     JSON_FOREACH(item, near)
         neighbours[c->view.n_neighbours++] = (struct neighbour){json_str(json_get(item, "name"), &c->arena),
                                                                 json_str(json_get(item, "master"), &c->arena)};

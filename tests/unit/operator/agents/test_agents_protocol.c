@@ -242,7 +242,7 @@ static void a_life_from_hello_to_stopped(void **state)
     assert_agreed(f);
 }
 
-static void a_process_that_ends_is_told_with_its_last_words(void **state)
+static void a_process_that_ends_is_told_with_its_last_lines(void **state)
 {
     struct fixture *f = *state;
     connect(f, 1);
@@ -400,7 +400,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_life_from_hello_to_stopped),
-        T(a_process_that_ends_is_told_with_its_last_words),
+        T(a_process_that_ends_is_told_with_its_last_lines),
         T(the_next_attempt_takes_the_place_of_the_one_before),
         T(one_rank_restarts_beside_the_others),
         T(a_command_that_cannot_be_run_is_an_exit_with_a_reason),

@@ -4,9 +4,9 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
+#include "operator/reconcile/running_spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,7 @@ static void see_agent(const struct sim_operator *o, const struct group_view *v, 
 static void see_agents(struct sim_operator *o, struct arena *a, struct group_view *v)
 {
     struct agent_facts *facts = arena_array(a, v->gang.n_pods, sizeof *facts);
-    int32_t world = MAX(group_world_size(v->wg), v->before ? group_world_size(v->before) : 0),
+    int32_t world = MAX(group_world_size(v->wg), v->as_running ? group_world_size(v->as_running) : 0),
             *members = arena_array(a, (size_t)world, sizeof *members);
     for (size_t i = 0; i < v->gang.n_pods; i++)
         see_agent(o, v, i, a, &facts[i]);
@@ -147,7 +147,7 @@ static void plan(struct sim_operator *o, const struct object *object, struct gan
     gang->service = service ? service_of(service) : NULL;
     struct group_view v = {
         .wg = workergroup_of(object),
-        .before = group_before(workergroup_of(object), a),
+        .as_running = running_spec(workergroup_of(object), a),
         .gang = *gang,
         .slices = (const struct endpointslice *const *)slices,
         .n_slices = n_slices,

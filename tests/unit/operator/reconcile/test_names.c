@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/object_decode.h"
 #include "operator/api/podtemplate.h"
-#include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/running_spec.h"
 
 #include "common/base/json.h"
 #include "common/base/mem.h"
@@ -58,11 +58,11 @@ static void what_an_attempt_was_made_from_is_told_from_what_is_asked_for(void **
     wg.spec.runtime = RUNTIME_AGENT;
     wg.spec.worker.meshes = &mesh;
     wg.spec.worker.n_meshes = 1;
-    assert_false(group_worker_differs(&wg, &a)); // no attempt was made yet
+    assert_false(running_spec_worker_differs(&wg, &a)); // no attempt was made yet
     wg.status.revision.worker = group_hash_text(group_worker_hash(&wg), &a);
-    assert_false(group_worker_differs(&wg, &a));
+    assert_false(running_spec_worker_differs(&wg, &a));
     dims[0].size = 23;
-    assert_true(group_worker_differs(&wg, &a));
+    assert_true(running_spec_worker_differs(&wg, &a));
     arena_done(&a);
 }
 

@@ -348,14 +348,14 @@ static void the_address_of_a_new_replica_is_found(void **state)
 
 // ---- a replica that stops
 
-static uint64_t both_run(const char *last_words, struct outcome *mute)
+static uint64_t both_run(const char *last_line, struct outcome *mute)
 {
     open_by_name();
     call_method(f, "echo", NULL);
     uint64_t id = start_method(f, "mute", mute);
     start_other();
     assert_string_equal(call_method(f, "goodbye", NULL), "null");
-    assert_string_equal(call_method(f, "echo", last_words), last_words);
+    assert_string_equal(call_method(f, "echo", last_line), last_line);
     return id;
 }
 

@@ -99,7 +99,7 @@ static void lines_of_both_streams_come_with_the_rank_in_front(void **state)
     until_log_is(f, "[rank 2] hello\n[rank 2] oops\n");
 }
 
-static void the_last_words_are_there_when_it_is_drained(void **state)
+static void the_last_line_is_there_when_it_is_drained(void **state)
 {
     struct fixture *f = *state;
     struct buf tail = BUF_INIT(8192);
@@ -230,7 +230,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(lines_of_both_streams_come_with_the_rank_in_front),
-        T(the_last_words_are_there_when_it_is_drained),
+        T(the_last_line_is_there_when_it_is_drained),
         T(a_prompt_is_shown_although_its_line_does_not_end),
         T(what_outlives_its_process_is_still_forwarded),
         T(the_agent_has_lines_of_its_own),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/base/last_words.h"
+#include "common/base/last_line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 static void says(const char *text, const char *want)
 {
     struct arena a = ARENA_INIT;
-    assert_string_equal(last_words(text, &a), want);
+    assert_string_equal(last_line(text, &a), want);
     arena_done(&a);
 }
 
@@ -35,9 +35,9 @@ static void a_long_line_is_cut_between_characters(void **state)
     (void)state;
     memset(text, 'x', 199);
     snprintf(text + 199, sizeof text - 199, "\xc3\xbc and more of it");
-    const char *words = last_words(text, &a);
-    assert_int_equal(strlen(words), 199 + 3);
-    assert_string_equal(words + 199, "...");
+    const char *line = last_line(text, &a);
+    assert_int_equal(strlen(line), 199 + 3);
+    assert_string_equal(line + 199, "...");
     arena_done(&a);
 }
 

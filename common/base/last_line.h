@@ -5,4 +5,4 @@
 #include "common/base/arena.h"
 
 // One line of at most 200 bytes, for messages and tables. "": there is none. text: NULL or any valid UTF-8.
-const char *last_words(const char *text, struct arena *a);
+const char *last_line(const char *text, struct arena *a);

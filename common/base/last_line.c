@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/base/last_words.h"
+#include "common/base/last_line.h"
 
 #include "common/base/mem.h"
 
@@ -13,7 +13,7 @@ static bool is_blank(char c)
     return (unsigned char)c <= ' ';
 }
 
-const char *last_words(const char *text, struct arena *a)
+const char *last_line(const char *text, struct arena *a)
 {
     text = text ? text : "";
     size_t end = strlen(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/before.h"
+#include "operator/reconcile/running_spec.h"
 
 #include "common/base/str.h"
 #include "operator/reconcile/names.h"
@@ -7,10 +7,7 @@
 
 #include <string.h>
 
-enum {
-    BEFORE_REPLICAS_MAX = 10000,
-    BEFORE_WORKERS_MAX = 64
-}; // limits of the schema; anybody may have written the status
+enum { REPLICAS_MAX = 10000, WORKERS_MAX = 64 }; // limits of the schema; anybody may have written the status
 
 static bool same_placementgroups(const struct workergroup_spec *s, const struct group_revision *r)
 {
@@ -32,13 +29,13 @@ static int32_t port_before(const struct workergroup *wg)
     return port > 0 && port <= UINT16_MAX && port != wg->spec.rendezvous_port ? (int32_t)port : 0;
 }
 
-const struct workergroup *group_before(const struct workergroup *wg, struct arena *a)
+const struct workergroup *running_spec(const struct workergroup *wg, struct arena *a)
 {
     const struct group_revision *r = &wg->status.revision;
     const struct workergroup_spec *s = &wg->spec;
     const struct condition *up = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
-    bool known = r->replicas >= 1 && r->replicas <= BEFORE_REPLICAS_MAX && r->workers_per_replica >= 1 &&
-                 r->workers_per_replica <= BEFORE_WORKERS_MAX && !r->n_groups == !s->n_placement_groups;
+    bool known = r->replicas >= 1 && r->replicas <= REPLICAS_MAX && r->workers_per_replica >= 1 &&
+                 r->workers_per_replica <= WORKERS_MAX && !r->n_groups == !s->n_placement_groups;
     int32_t port = port_before(wg);
     bool same = !port && s->replicas == r->replicas && s->workers_per_replica == r->workers_per_replica &&
                 same_placementgroups(s, r);
@@ -54,7 +51,7 @@ const struct workergroup *group_before(const struct workergroup *wg, struct aren
     return before;
 }
 
-bool group_worker_differs(const struct workergroup *wg, struct arena *a)
+bool running_spec_worker_differs(const struct workergroup *wg, struct arena *a)
 {
     const char *was = wg->status.revision.worker;
     return was && !str_eq(was, group_hash_text(group_worker_hash(wg), a));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/orders.h"
+#include "operator/reconcile/command_text.h"
 
 #include "common/base/json_writer.h"
 #include "operator/api/launch.h"
@@ -14,7 +14,7 @@ static int64_t grace_ms(const struct group_decision *d)
     return podagent_grace_s(d->template.grace_s) * 1000;
 }
 
-const char *order_stop(struct group_decision *d, int32_t attempt, bool end)
+const char *command_text_stop(struct group_decision *d, int32_t attempt, bool end)
 {
     return json_print(d->a, "{'group':%s,'attempt':%" PRId64 ",'graceMs':%" PRId64 "%-s}", d->wg->obj.meta.uid,
                       (int64_t)attempt, grace_ms(d), end ? ",\"end\":true" : "");
@@ -33,7 +33,7 @@ static void write_group(struct group_decision *d, struct json_writer *b)
     writer_i64(b, "attempt", d->progress.attempt);
 }
 
-const char *order_prepare(struct group_decision *d, int32_t index)
+const char *command_text_prepare(struct group_decision *d, int32_t index)
 {
     struct json_writer b;
     write_group(d, &b);
@@ -72,7 +72,7 @@ static void write_process(struct group_decision *d, struct json_writer *b, int32
     writer_object_end(b);
 }
 
-bool order_restarts(struct group_decision *d, int32_t index, int32_t local)
+bool command_text_restarts(struct group_decision *d, int32_t index, int32_t local)
 {
     int32_t rank = index * d->wg->spec.workers_per_replica + local;
     return ranks_state(d->v, d->progress.attempt, d->pods.ranks.facts[index], rank) == RANK_TO_RESTART;
@@ -84,7 +84,7 @@ static void write_processes(struct group_decision *d, struct json_writer *b, int
     writer_list(b, "processes");
     for (int32_t i = index; i >= 0; i = group_pods_next(&d->pods, i))
         for (int32_t local = 0; local < d->wg->spec.workers_per_replica; local++)
-            if (!failed_only || order_restarts(d, i, local))
+            if (!failed_only || command_text_restarts(d, i, local))
                 write_process(d, b, i, local);
     writer_list_end(b);
 }
@@ -132,7 +132,7 @@ static void write_gpus(struct group_decision *d, struct json_writer *b, int32_t 
     writer_object_end(b);
 }
 
-const char *order_start(struct group_decision *d, int32_t index, bool restart)
+const char *command_text_start(struct group_decision *d, int32_t index, bool restart)
 {
     const struct workergroup_spec *s = &d->wg->spec;
     const struct group_bundles *p = d->pods.bundles;
