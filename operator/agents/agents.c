@@ -7,7 +7,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/agents/devices.h"
-#include "operator/agents/known.h"
+#include "operator/agents/reported_group.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -17,19 +17,19 @@
 
 enum { IDENTITY_BYTES = 256 };
 
-struct known_pod { // a pod with an agent
+struct reported_pod { // a pod with an agent
     char *uid;
     struct connected_agent *agent; // NULL = it is not connected
     int64_t changed_ms, heard_ms, ending_ms;
-    struct known *groups[AGENTS_GROUPS_MAX];
+    struct reported_group *groups[AGENTS_GROUPS_MAX];
     size_t n_groups;
     size_t text; // bytes of texts that it may still keep
     struct devices devices;
 };
 
 struct connected_agent {
-    struct known_pod *pod; // NULL = it was replaced, or its pod is gone
-    struct arena memory;   // contains the strings of `id`
+    struct reported_pod *pod; // NULL = it was replaced, or its pod is gone
+    struct arena memory;      // contains the strings of `id`
     struct agent_identity id;
     agent_send_fn send;
     void *owner;
@@ -61,7 +61,7 @@ static int64_t wall_ms(const struct agents *a)
     return clock_wall_ms(a->config.clock);
 }
 
-static bool runs(const struct known *k)
+static bool runs(const struct reported_group *k)
 {
     return k && k->state != AGENT_IDLE;
 }
@@ -76,14 +76,14 @@ static void count(struct agents *a, const char *group, bool before, bool now)
         map_del(&a->running, group);
 }
 
-static void pod_forget(struct agents *a, struct known_pod *p, size_t i)
+static void pod_forget(struct agents *a, struct reported_pod *p, size_t i)
 {
     count(a, p->groups[i]->group, runs(p->groups[i]), false);
-    known_free(p->groups[i]);
+    reported_group_free(p->groups[i]);
     p->groups[i] = p->groups[--p->n_groups];
 }
 
-static void pod_free(struct agents *a, struct known_pod *p)
+static void pod_free(struct agents *a, struct reported_pod *p)
 {
     while (p->n_groups)
         pod_forget(a, p, p->n_groups - 1);
@@ -106,9 +106,9 @@ void agents_free(struct agents *a)
     free(a);
 }
 
-static struct known_pod *pod_need(struct agents *a, const char *uid, struct err *err)
+static struct reported_pod *pod_need(struct agents *a, const char *uid, struct err *err)
 {
-    struct known_pod *p = map_get(&a->pods, uid);
+    struct reported_pod *p = map_get(&a->pods, uid);
     if (p)
         return p;
     if (a->n_pods == AGENTS_MAX) {
@@ -123,7 +123,7 @@ static struct known_pod *pod_need(struct agents *a, const char *uid, struct err 
     return p;
 }
 
-static struct known *known_find(const struct known_pod *p, const char *group)
+static struct reported_group *group_find(const struct reported_pod *p, const char *group)
 {
     for (size_t i = 0; i < p->n_groups; i++)
         if (str_eq(p->groups[i]->group, group))
@@ -131,22 +131,22 @@ static struct known *known_find(const struct known_pod *p, const char *group)
     return NULL;
 }
 
-static struct known *known_need(struct agents *a, struct known_pod *p, const char *group, struct err *err)
+static struct reported_group *group_need(struct agents *a, struct reported_pod *p, const char *group, struct err *err)
 {
-    struct known *k = known_find(p, group);
+    struct reported_group *k = group_find(p, group);
     if (k)
         return k;
     for (size_t i = 0; i < p->n_groups && p->n_groups == AGENTS_GROUPS_MAX; i++)
-        if (known_idle(p->groups[i]))
+        if (reported_group_idle(p->groups[i]))
             pod_forget(a, p, i);
     if (p->n_groups == AGENTS_GROUPS_MAX) {
         err_set(err, ERR_LIMIT, "more than %d groups in one pod", AGENTS_GROUPS_MAX);
         return NULL;
     }
-    return p->groups[p->n_groups++] = known_new(group, &p->text);
+    return p->groups[p->n_groups++] = reported_group_new(group, &p->text);
 }
 
-static void tell_presence(const struct agents *a, const struct known_pod *p)
+static void tell_presence(const struct agents *a, const struct reported_pod *p)
 {
     if (a->config.presence)
         a->config.presence(a->config.ctx, p->uid);
@@ -155,13 +155,13 @@ static void tell_presence(const struct agents *a, const struct known_pod *p)
 // Everything from this connection is ignored from now on.
 static void detach(struct agents *a, struct connected_agent *g)
 {
-    struct known_pod *p = g->pod;
+    struct reported_pod *p = g->pod;
     g->pod = NULL;
     p->agent = NULL;
     list_remove(&g->joined);
     p->changed_ms = p->heard_ms;
     for (size_t i = 0; i < p->n_groups; i++)
-        known_lost(p->groups[i]);
+        reported_group_lost(p->groups[i]);
     a->n_connected--;
     tell_presence(a, p);
 }
@@ -207,16 +207,16 @@ static bool speaks_of(const struct decoded_report *reports, size_t n, const char
     return false;
 }
 
-static int learn(struct agents *a, struct known_pod *p, const struct agent_identity *id, const struct decoded_report *r,
-                 struct err *err)
+static int learn(struct agents *a, struct reported_pod *p, const struct agent_identity *id,
+                 const struct decoded_report *r, struct err *err)
 {
     if (id->group_uid && !str_eq(id->group_uid, r->group))
         return 0;
-    struct known *k = known_need(a, p, r->group, err);
+    struct reported_group *k = group_need(a, p, r->group, err);
     bool before = runs(k);
     if (!k)
         return err->code;
-    int e = known_report(k, r, wall_ms(a), err);
+    int e = reported_group_update(k, r, wall_ms(a), err);
     count(a, r->group, before, runs(k));
     if (e < 0)
         return e;
@@ -224,7 +224,7 @@ static int learn(struct agents *a, struct known_pod *p, const struct agent_ident
     return 0;
 }
 
-static int learn_hello(struct agents *a, struct known_pod *p, const struct agent_identity *id,
+static int learn_hello(struct agents *a, struct reported_pod *p, const struct agent_identity *id,
                        const struct decoded_report *reports, size_t n, struct err *err)
 {
     for (size_t i = p->n_groups; i-- > 0;)
@@ -236,7 +236,7 @@ static int learn_hello(struct agents *a, struct known_pod *p, const struct agent
     return 0;
 }
 
-static struct connected_agent *agent_open(struct agents *a, struct known_pod *p, const struct agent_identity *id)
+static struct connected_agent *agent_open(struct agents *a, struct reported_pod *p, const struct agent_identity *id)
 {
     struct connected_agent *g = xcalloc(1, sizeof *g);
     arena_init(&g->memory, IDENTITY_BYTES);
@@ -291,7 +291,7 @@ void agents_listen(struct agents *a, const char *group_uid, bool on)
     else
         map_del(&a->listened, group_uid);
     for (size_t i = 0; map_next(&a->pods, &i, NULL, &p);) {
-        const struct known_pod *pod = p;
+        const struct reported_pod *pod = p;
         if (pod->agent)
             tell_listened(pod->agent, group_uid, on);
     }
@@ -329,7 +329,7 @@ int agents_join(struct agents *a, const struct agent_identity *id, const char *h
 {
     struct arena arena = ARENA_INIT;
     struct decoded_report *reports;
-    struct known_pod *p = NULL;
+    struct reported_pod *p = NULL;
     size_t n;
     if (report_decode_hello(hello, len, AGENTS_GROUPS_MAX, &arena, &reports, &n, err) == 0)
         p = pod_need(a, id->pod_uid, err);
@@ -366,11 +366,11 @@ void agents_leave(struct agents *a, struct connected_agent *g)
 }
 
 // The agent could not read a command, so the group is not known.
-static void refused_unread(struct agents *a, struct known_pod *p, const struct decoded_report *r)
+static void refused_unread(struct agents *a, struct reported_pod *p, const struct decoded_report *r)
 {
     struct err never = ERR_INIT;
     for (size_t i = 0; i < p->n_groups; i++)
-        known_report(p->groups[i], r, wall_ms(a), &never);
+        reported_group_update(p->groups[i], r, wall_ms(a), &never);
 }
 
 static int on_report(struct agents *a, struct connected_agent *g, const struct record *rec, struct err *err)
@@ -441,7 +441,7 @@ int agents_record(struct agents *a, struct connected_agent *g, const struct reco
 
 void agents_pod_gone(struct agents *a, const char *pod_uid)
 {
-    struct known_pod *p = map_get(&a->pods, pod_uid);
+    struct reported_pod *p = map_get(&a->pods, pod_uid);
     if (!p)
         return;
     if (p->agent)
@@ -455,7 +455,7 @@ void agents_clock_moved(struct agents *a, int64_t ms)
 {
     void *value;
     for (size_t i = 0; map_next(&a->pods, &i, NULL, &value);) {
-        struct known_pod *p = value;
+        struct reported_pod *p = value;
         p->changed_ms += p->changed_ms ? ms : 0;
         p->heard_ms += p->heard_ms ? ms : 0;
     }
@@ -464,11 +464,11 @@ void agents_clock_moved(struct agents *a, int64_t ms)
 void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,
                   struct agent_facts *ret)
 {
-    const struct known_pod *p = map_get(&a->pods, pod_uid);
-    const struct known *k = p ? known_find(p, group_uid) : NULL;
+    const struct reported_pod *p = map_get(&a->pods, pod_uid);
+    const struct reported_group *k = p ? group_find(p, group_uid) : NULL;
     *ret = (struct agent_facts){0};
     if (k)
-        known_facts(k, arena, ret);
+        reported_group_facts(k, arena, ret);
     if (p)
         ret->lost = devices_lost(&p->devices, group_uid, arena);
     ret->connected = p && p->agent;
@@ -478,20 +478,20 @@ void agents_facts(const struct agents *a, const char *pod_uid, const char *group
 
 bool agents_gpu_lost(const struct agents *a, const char *pod_uid)
 {
-    const struct known_pod *p = map_get(&a->pods, pod_uid);
+    const struct reported_pod *p = map_get(&a->pods, pod_uid);
     return p && devices_any_lost(&p->devices);
 }
 
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err)
 {
-    struct known_pod *p = map_get(&a->pods, pod_uid);
+    struct reported_pod *p = map_get(&a->pods, pod_uid);
     if (!p || !p->agent)
         return err_set(err, ERR_UNAVAILABLE, "the agent of the pod with UID %s is not connected here", pod_uid);
-    struct known *k = known_need(a, p, group_uid, err);
+    struct reported_group *k = group_need(a, p, group_uid, err);
     if (!k || p->agent->send(p->agent->owner, type, body, strlen(body), err) < 0)
         return err->code;
-    known_sent(k, type, attempt);
+    reported_group_sent(k, type, attempt);
     return 0;
 }
 
@@ -504,7 +504,7 @@ char *agents_kill_body(const char *group_uid, uint32_t attempt, uint32_t rank, s
 int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, uint32_t attempt, uint32_t rank,
                 struct err *err)
 {
-    const struct known_pod *p = map_get(&a->pods, pod_uid);
+    const struct reported_pod *p = map_get(&a->pods, pod_uid);
     struct arena arena = ARENA_INIT;
     if (!p || !p->agent)
         return err_set(err, ERR_UNAVAILABLE, "the agent of its pod is not connected to this replica; try again");
@@ -521,7 +521,7 @@ size_t agents_running(const struct agents *a, const char *group_uid)
 
 size_t agents_groups(const struct agents *a, const char *pod_uid, struct arena *arena, struct agent_group **ret)
 {
-    const struct known_pod *p = map_get(&a->pods, pod_uid);
+    const struct reported_pod *p = map_get(&a->pods, pod_uid);
     size_t n = p ? p->n_groups : 0;
     *ret = arena_array(arena, n, sizeof **ret);
     for (size_t i = 0; i < n; i++)
@@ -537,7 +537,7 @@ size_t agents_count(const struct agents *a)
 
 const struct agent_identity *agents_sight(const struct agents *a, const char *pod_uid)
 {
-    const struct known_pod *p = map_get(&a->pods, pod_uid);
+    const struct reported_pod *p = map_get(&a->pods, pod_uid);
     return p && p->agent ? &p->agent->id : NULL;
 }
 
@@ -575,7 +575,7 @@ size_t agents_longest_connected(const struct agents *a, struct connected_peer *r
 {
     size_t n = 0;
     LIST_FOREACH(l, &a->joined) {
-        const struct known_pod *p = CONTAINER_OF(l, struct connected_agent, joined)->pod;
+        const struct reported_pod *p = CONTAINER_OF(l, struct connected_agent, joined)->pod;
         if (n == max)
             break;
         ret[n++] = (struct connected_peer){p->changed_ms, p->heard_ms};

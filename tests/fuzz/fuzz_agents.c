@@ -4,7 +4,7 @@
 //   h  an agent joins with this HELLO       l  the present connection is lost      g  the pod is gone
 //   p s e t r b  PREPARED STARTED EXITED STOPPED REFUSED HEARTBEAT with this body  P S R T  a command is sent
 #include "operator/agents/agents.h"
-#include "operator/agents/known.h"
+#include "operator/agents/reported_group.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -112,7 +112,7 @@ static void look(void)
     for (size_t i = 0; i < f.n_processes; i++) {
         const struct agent_process *p = &f.processes[i];
         must(i == 0 || p->rank > p[-1].rank);
-        must(strlen(p->message) <= KNOWN_MESSAGE_MAX && strlen(p->last_lines) <= KNOWN_LAST_LINES_MAX);
+        must(strlen(p->message) <= REPORTED_MESSAGE_MAX && strlen(p->last_lines) <= REPORTED_LAST_LINES_MAX);
         must(str_utf8_valid(p->message, strlen(p->message)) && str_utf8_valid(p->last_lines, strlen(p->last_lines)));
         must((p->state == AGENT_PROCESS_EXITED) == (p->ended_ms != 0));
     }

@@ -3,7 +3,7 @@
 #include "tests/unit/operator/agents/agents_fixture.h"
 
 #include "common/base/str.h"
-#include "operator/agents/known.h"
+#include "operator/agents/reported_group.h"
 #include "tests/unit/support/text_ends.h"
 
 #include <setjmp.h>
@@ -397,8 +397,9 @@ static void of_long_texts_a_part_is_kept(void **state)
                      "{" GROUP ",\"attempt\":1,\"rank\":0,\"exitCode\":1,\"message\":\"%s\",\"lastLines\":\"%s!\"}",
                      text, lines));
     const struct agent_process *p = &facts(f)->processes[0];
-    assert_int_equal(strlen(p->message), KNOWN_MESSAGE_MAX);
-    assert_true(strlen(p->last_lines) >= KNOWN_LAST_LINES_MAX - 1 && strlen(p->last_lines) <= KNOWN_LAST_LINES_MAX);
+    assert_int_equal(strlen(p->message), REPORTED_MESSAGE_MAX);
+    assert_true(strlen(p->last_lines) >= REPORTED_LAST_LINES_MAX - 1 &&
+                strlen(p->last_lines) <= REPORTED_LAST_LINES_MAX);
     assert_true(str_utf8_valid(p->last_lines, strlen(p->last_lines)));
     assert_true(text_ends(p->last_lines, "!"));
 }
@@ -406,7 +407,7 @@ static void of_long_texts_a_part_is_kept(void **state)
 static void all_texts_of_a_pod_together_are_bounded(void **state)
 {
     struct fixture *f = *state;
-    char lines[KNOWN_LAST_LINES_MAX + 1];
+    char lines[REPORTED_LAST_LINES_MAX + 1];
     memset(lines, 'x', sizeof lines - 1);
     lines[sizeof lines - 1] = '\0';
     join(f, 0, HELLO(""));

@@ -5,16 +5,16 @@
 #include "operator/agents/agent_report.h"
 
 enum {
-    KNOWN_MESSAGE_MAX = 1024,    // bytes of a message; the rest is cut off
-    KNOWN_LAST_LINES_MAX = 4096, // bytes of last lines; the beginning is cut off
+    REPORTED_MESSAGE_MAX = 1024,    // bytes of a message; the rest is cut off
+    REPORTED_LAST_LINES_MAX = 4096, // bytes of last lines; the beginning is cut off
 };
 
-struct known_process {
+struct reported_process {
     struct agent_process now; // it owns its texts
     size_t text;              // bytes of these texts
 };
 
-struct known {
+struct reported_group {
     char group[REPORT_GROUP_MAX + 1];
     enum agent_state state;
     int32_t attempt;
@@ -24,19 +24,19 @@ struct known {
     int64_t error_ms;
     char *slow; // NULL = none
     int32_t taken_port;
-    struct known_process *processes; // by rank
+    struct reported_process *processes; // by rank
     size_t n_processes;
     size_t *text; // borrowed: bytes of texts that the pod may still keep
 };
 
-struct known *known_new(const char *group, size_t *text);
-void known_free(struct known *k);
+struct reported_group *reported_group_new(const char *group, size_t *text);
+void reported_group_free(struct reported_group *g);
 
 // Takes a report about this group, or a REFUSED without a group. ERR_LIMIT: too many processes.
-int known_report(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err);
-void known_sent(struct known *k, uint8_t type, int32_t attempt);
-void known_lost(struct known *k); // the connection was lost: sent commands get no answer
+int reported_group_update(struct reported_group *g, const struct decoded_report *r, int64_t now_ms, struct err *err);
+void reported_group_sent(struct reported_group *g, uint8_t type, int32_t attempt);
+void reported_group_lost(struct reported_group *g); // the connection was lost: sent commands get no answer
 // Returns true if nothing is lost by forgetting it.
-bool known_idle(const struct known *k);
+bool reported_group_idle(const struct reported_group *g);
 // Sets all facts except those about the connection.
-void known_facts(const struct known *k, struct arena *a, struct agent_facts *ret);
+void reported_group_facts(const struct reported_group *g, struct arena *a, struct agent_facts *ret);
