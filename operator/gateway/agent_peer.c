@@ -16,7 +16,7 @@ enum { MISSED_BEATS = 3, SECOND_CHANCE_MS = 1000 };
 struct agent_link {
     struct connection *connection;
     struct connected_agent *agent;
-    struct archivist archivist;
+    struct archive_source archive_source;
     struct alarm expiry; // when its token expires
     int64_t heartbeat_ms;
     bool asked; // it was silent, and has one more second
@@ -53,7 +53,8 @@ static void on_expired(struct alarm *alarm)
 }
 
 // Takes a piece that a worker of the namespace has asked for.
-static int archive_record(struct gateway *g, const struct archivist *from, const struct record *rec, struct err *err)
+static int archive_record(struct gateway *g, const struct archive_source *from, const struct record *rec,
+                          struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct archive_piece p;
@@ -68,8 +69,8 @@ static int agent_record(struct connection *c, const struct record *rec, struct e
     struct agent_link *l = c->self;
     listen_on(c);
     if (rec->h.type == RECORD_ARCHIVE)
-        return archive_record(c->gateway, &l->archivist, rec, err);
-    if (rec->h.type == RECORD_HEARTBEAT && archivist_learn(&l->archivist, rec->body, rec->len, err) < 0)
+        return archive_record(c->gateway, &l->archive_source, rec, err);
+    if (rec->h.type == RECORD_HEARTBEAT && archive_source_learn(&l->archive_source, rec->body, rec->len, err) < 0)
         return err->code;
     return agents_record(c->gateway->config.agents, l->agent, rec, err);
 }
@@ -80,7 +81,7 @@ static void agent_end(struct connection *c)
     c->gateway->counters.agents--;
     alarm_clear(&l->expiry, &c->gateway->alarms);
     agents_leave(c->gateway->config.agents, l->agent);
-    archivist_end(&l->archivist);
+    archive_source_end(&l->archive_source);
     free(l);
 }
 
@@ -143,10 +144,10 @@ int agent_hello(struct connection *c, const struct record *rec, struct err *err)
     if (r == 0)
         r = agents_join(g->config.agents, &id, rec->body, rec->len, on_command, c, &l->agent, err);
     if (r == 0)
-        archivist_begin(&l->archivist, c, id.ns);
-    if (r == 0 && ((r = archivist_learn(&l->archivist, rec->body, rec->len, err)) < 0 ||
+        archive_source_begin(&l->archive_source, c, id.ns);
+    if (r == 0 && ((r = archive_source_learn(&l->archive_source, rec->body, rec->len, err)) < 0 ||
                    (r = send_welcome(c, l->heartbeat_ms, &a, err)) < 0)) {
-        archivist_end(&l->archivist);
+        archive_source_end(&l->archive_source);
         agents_leave(g->config.agents, l->agent);
     }
     if (r == 0)

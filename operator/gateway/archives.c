@@ -6,20 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-void archivist_begin(struct archivist *a, struct connection *c, const char *ns)
+void archive_source_begin(struct archive_source *a, struct connection *c, const char *ns)
 {
-    *a = (struct archivist){.connection = c, .ns = xstrdup(ns)};
-    list_append(&c->gateway->archivists, &a->link);
+    *a = (struct archive_source){.connection = c, .ns = xstrdup(ns)};
+    list_append(&c->gateway->archive_sources, &a->link);
 }
 
-void archivist_end(struct archivist *a)
+void archive_source_end(struct archive_source *a)
 {
     list_remove(&a->link);
     free(a->ns);
     free(a->have);
 }
 
-static int take(struct archivist *a, const struct json *list, struct arena *arena, struct err *err)
+static int take(struct archive_source *a, const struct json *list, struct arena *arena, struct err *err)
 {
     if (list->type != JSON_LIST)
         return err_set(err, ERR_INVALID, "\"archives\" of an agent is a list");
@@ -36,7 +36,7 @@ static int take(struct archivist *a, const struct json *list, struct arena *aren
     return 0;
 }
 
-int archivist_learn(struct archivist *a, const char *body, size_t len, struct err *err)
+int archive_source_learn(struct archive_source *a, const char *body, size_t len, struct err *err)
 {
     static const char *const prune[] = {"groups", "gpus", NULL};
     _cleanup_(arena_done) struct arena arena = ARENA_INIT;
@@ -48,7 +48,7 @@ int archivist_learn(struct archivist *a, const char *body, size_t len, struct er
     return list ? take(a, list, &arena, err) : r;
 }
 
-static bool has(const struct archivist *a, const char *ns, const char *sha256)
+static bool has(const struct archive_source *a, const char *ns, const char *sha256)
 {
     bool found = false;
     for (size_t i = 0; i < a->n && !found; i++)
@@ -57,15 +57,15 @@ static bool has(const struct archivist *a, const char *ns, const char *sha256)
 }
 
 // Spreads pieces, and ranks that ask at the same time, over all agents that have the archive.
-static const struct archivist *choose(const struct gateway *g, const char *ns, const struct archive_piece *p)
+static const struct archive_source *choose(const struct gateway *g, const char *ns, const struct archive_piece *p)
 {
-    const struct archivist *chosen = NULL;
+    const struct archive_source *chosen = NULL;
     size_t n = 0, nth = 0;
-    LIST_FOREACH(l, &g->archivists)
-        n += has(CONTAINER_OF(l, struct archivist, link), ns, p->sha256);
+    LIST_FOREACH(l, &g->archive_sources)
+        n += has(CONTAINER_OF(l, struct archive_source, link), ns, p->sha256);
     size_t wanted = n ? (size_t)((uint64_t)p->offset / ARCHIVE_PIECE_MAX + p->rank) % n : 0;
-    LIST_FOREACH(l, &g->archivists) {
-        const struct archivist *a = CONTAINER_OF(l, struct archivist, link);
+    LIST_FOREACH(l, &g->archive_sources) {
+        const struct archive_source *a = CONTAINER_OF(l, struct archive_source, link);
         if (!chosen && has(a, ns, p->sha256) && nth++ == wanted)
             chosen = a;
     }
@@ -74,7 +74,7 @@ static const struct archivist *choose(const struct gateway *g, const char *ns, c
 
 bool archives_ask(struct gateway *g, const char *ns, const struct archive_piece *p)
 {
-    const struct archivist *a = choose(g, ns, p);
+    const struct archive_source *a = choose(g, ns, p);
     _cleanup_(buf_done) struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
     struct err ignored = ERR_INIT; // an agent whose queue is full is about to end
     if (!a)

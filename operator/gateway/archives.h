@@ -8,19 +8,19 @@
 
 enum { ARCHIVES_MAX = 64 }; // archives that one agent may report; the others are ignored
 
-struct archivist {    // an agent that keeps archives
-    struct list link; // in gateway.archivists
+struct archive_source { // an agent that keeps archives
+    struct list link;   // in gateway.archive_sources
     struct connection *connection;
     char *ns;
     char (*have)[ARCHIVE_SHA256_LEN + 1];
     size_t n;
 };
 
-void archivist_begin(struct archivist *a, struct connection *c, const char *ns);
-void archivist_end(struct archivist *a);
+void archive_source_begin(struct archive_source *a, struct connection *c, const char *ns);
+void archive_source_end(struct archive_source *a);
 // Takes the body of a HELLO or a HEARTBEAT: "archives" is a list of SHA-256. Without this member, nothing has changed.
 // Errors: ERR_INVALID.
-int archivist_learn(struct archivist *a, const char *body, size_t len, struct err *err);
+int archive_source_learn(struct archive_source *a, const char *body, size_t len, struct err *err);
 
 // Asks an agent of the namespace that keeps the archive for this piece. Returns false if there is none.
 bool archives_ask(struct gateway *g, const char *ns, const struct archive_piece *p);

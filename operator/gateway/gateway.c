@@ -4,9 +4,9 @@
 #include "common/wire/ref.h"
 #include "operator/gateway/agent_peer.h"
 #include "operator/gateway/budget.h"
-#include "operator/gateway/upgrade.h"
 #include "operator/gateway/group_changes.h"
 #include "operator/gateway/post.h"
+#include "operator/gateway/upgrade.h"
 #include "operator/gateway/worker_peer.h"
 #include "operator/proxy/jsonrpc_message.h"
 #include "operator/proxy/output.h"
@@ -214,7 +214,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
         loop_spin(loop);
     list_init(&g->connections);
     list_init(&g->posts);
-    list_init(&g->archivists);
+    list_init(&g->archive_sources);
     list_init(&g->behind);
     list_init(&g->behind_posts);
     start_router(g);

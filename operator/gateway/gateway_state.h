@@ -23,11 +23,11 @@ struct gateway {
     int64_t timer_at; // when it is due, INT64_MAX = not armed
     struct alarms alarms;
     struct list connections, posts;
-    struct list archivists;   // agents that keep archives (archives.h)
-    struct list behind;       // connections with input that waits for another turn of the loop
-    struct list behind_posts; // requests whose namespace has had its turn
-    struct loop_timer *turn;  // starts the next turn at once
-    struct map shown_tickets; // UID of a group -> the tickets that were shown (worker_peer.c)
+    struct list archive_sources; // agents that keep archives (archives.h)
+    struct list behind;          // connections with input that waits for another turn of the loop
+    struct list behind_posts;    // requests whose namespace has had its turn
+    struct loop_timer *turn;     // starts the next turn at once
+    struct map shown_tickets;    // UID of a group -> the tickets that were shown (worker_peer.c)
     char *ca_pem;
     struct memory *probe; // NULL: it shares no memory
     bool stopping, ended; // ended: all peers were told to go

@@ -7,12 +7,12 @@
 #include "common/base/rand.h"
 #include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
+#include "worker/host/builtin.h"
+#include "worker/host/control_records.h"
 #include "worker/host/cow_args.h"
 #include "worker/host/downloads.h"
 #include "worker/host/host_body.h"
 #include "worker/host/host_request.h"
-#include "worker/host/introduction.h"
-#include "worker/host/own.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static void send_error(struct host_session *s, uint32_t id, int code, const char
 static void send_hello(struct host_session *s)
 {
     _cleanup_(writer_done) struct json_writer w;
-    introduction_hello(&s->config, s->ticket, &w);
+    control_records_hello(&s->config, s->ticket, &w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
 }
 
@@ -125,7 +125,7 @@ static int take_welcome(struct host_session *s, const struct record *r, struct e
         return err_set(err, ERR_PROTO, "a second WELCOME");
     int parsed = json_parse(r->body, r->len, NULL, &a, &root, err);
     if (parsed == 0) {
-        const char *ticket = introduction_welcome(&s->config, root, &a);
+        const char *ticket = control_records_welcome(&s->config, root, &a);
         if (ticket) {
             free(s->ticket);
             s->ticket = xstrdup(ticket);
@@ -242,10 +242,10 @@ static void send_download(void *ctx, uint32_t id, struct blob *blob, const struc
 static bool serve_own(struct host_session *s, const struct record *r, const struct call_head *head, struct blob *body,
                       struct blob *tail, struct err *err)
 {
-    struct own_answer answer;
+    struct builtin_answer answer;
     struct err none = ERR_INIT;
     const struct record_header h = header_of(s, RECORD_RESULT, r->h.call);
-    bool is = own_serve(&s->owner, s->quota, head, body, tail, r->h.flags & RECORD_CODE, &answer, err);
+    bool is = builtin_serve(&s->owner, s->quota, head, body, tail, r->h.flags & RECORD_CODE, &answer, err);
     if (is && err->code == 0 && answer.object.values) {
         (void)downloads_begin(&s->downloads, r->h.call, &answer.object, s->quota, err);
     } else if (is && err->code == 0 && answer.object.blob) {
@@ -254,7 +254,7 @@ static bool serve_own(struct host_session *s, const struct record *r, const stru
     } else if (is && err->code == 0) {
         send_record(s, RECORD_RESULT, r->h.call, buf_str(&answer.text), answer.text.len);
     }
-    own_answer_done(&answer);
+    builtin_answer_done(&answer);
     return is;
 }
 
@@ -338,7 +338,7 @@ static int take_record(struct host_session *s, const struct record *r, struct er
         return take_goodbye(s, r);
     case RECORD_PLACE:
     case RECORD_ARCHIVE:
-        return introduction_answer(&s->config, r, err);
+        return control_records_answer(&s->config, r, err);
     case RECORD_FREE:
         if (s->config.objects)
             objects_release(s->config.objects, r->body, r->len);

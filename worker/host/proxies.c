@@ -5,7 +5,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
-#include "worker/host/introduction.h"
+#include "worker/host/control_records.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,8 +169,8 @@ static void send_to_all(struct proxies *p, enum record_type type, const char *bo
 
 void proxies_ask_place(struct proxies *p, const struct rendezvous_question *q)
 {
-    char body[INTRODUCTION_QUESTION_SIZE];
-    send_to_all(p, RECORD_PLACE, body, introduction_question(q, body));
+    char body[PLACE_BODY_SIZE];
+    send_to_all(p, RECORD_PLACE, body, control_records_question(q, body));
 }
 
 void proxies_tell_progress(struct proxies *p, const char *body, size_t len)

@@ -8,7 +8,7 @@
 #include "common/base/str.h"
 #include "common/wire/peer_key.h"
 #include "worker/host/dial.h"
-#include "worker/host/lifeline.h"
+#include "worker/host/rank_sockets.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -163,7 +163,7 @@ void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_request *g
 {
     struct joiner *joiner = xcalloc(1, sizeof *joiner);
     *joiner = (struct joiner){.fd = fd, .id = g->id, .index = g->place, .until = g->until};
-    lifeline_add(fd);
+    rank_sockets_add(fd);
     pthread_mutex_lock(&rv->mutex);
     drop_old(rv, g);
     list_append(&rv->joiners, &joiner->link);
@@ -357,7 +357,7 @@ static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, ui
         if (r == 0)
             r = dial(q.at, l->canceled, &fd, &why);
         if (r == 0) {
-            lifeline_add(fd);
+            rank_sockets_add(fd);
             r = introduce(fd, l, &q, &why);
         }
         if (r == 0) {

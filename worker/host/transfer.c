@@ -34,7 +34,7 @@ enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE, RE
 
 struct cadre_weights {
     struct back_buffer *back_buffer; // NULL = nothing has come yet
-    struct contacts contacts;
+    struct idle_connections idle;
     struct nccl_link nccl;
     char refusal[REFUSAL_SIZE]; // why NCCL was not used, as this rank has said last; "" = it has said nothing
     struct progress_part progress;
@@ -67,7 +67,7 @@ CADRE_EXPORT void cadre_weights_free(cadre_weights *w)
     if (!w)
         return;
     back_buffer_free(w->back_buffer);
-    contacts_drop(&w->contacts);
+    idle_connections_drop(&w->idle);
     nccl_link_drop(&w->nccl, NULL);
     free(w);
 }
@@ -248,7 +248,7 @@ static void name_members(struct transfer_step *s)
 static int begin(struct transfer_step *s, struct json_writer *out)
 {
     char contacts[REF_ID_SIZE] = "";
-    uint64_t id = contacts_id(&s->weights->contacts);
+    uint64_t id = idle_connections_id(&s->weights->idle);
     if (id)
         ref_id_write(id, contacts);
     s->weights->begun = s->id;
@@ -307,7 +307,7 @@ static int move(struct transfer_step *s, struct json_writer *out, struct err *er
                                .piece_max = RESHARD_PIECE_MAX,
                                .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
                                .progress = &w->progress.bytes,
-                               .contacts = &w->contacts,
+                               .idle = &w->idle,
                                .nccl = str_eq(getenv("CADRE_TRANSFER_NCCL"), "0") ? NULL : &w->nccl,
                                .nccl_limit_ms = NCCL_JOIN_MS,
                                .ways = {host, join, s}};

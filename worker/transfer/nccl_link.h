@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicator of NCCL that a member keeps for its next transfers, as it keeps its connections (contacts.h). Making
-// one takes about a second, and memory of the GPU. One thread at a time uses a link.
+// The communicator of NCCL that a member keeps for its next transfers, as it keeps its connections
+// (idle_connections.h). Making one takes about a second, and memory of the GPU. One thread at a time uses a link.
 #pragma once
 
 #include "worker/collective/nccl_comm.h"

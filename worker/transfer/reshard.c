@@ -61,13 +61,13 @@ static int meet(struct resharding *r, struct err *err)
     const struct participant_config *p = &r->c->participant;
     const struct reshard_ways *ways = &r->c->ways;
     struct dialog *dialog = &r->participant.dialog;
-    int known = r->c->known_by ? contacts_use(r->c->contacts, r->c->known_by, &r->participant, err) : 0;
+    int known = r->c->known_by ? idle_connections_use(r->c->idle, r->c->known_by, &r->participant, err) : 0;
     r->know_each_other = known > 0;
     if (known > 0)
         dialog_again(dialog, r->c->id);
     if (known)
         return MIN(known, 0);
-    contacts_drop(r->c->contacts);
+    idle_connections_drop(r->c->idle);
     const struct reshard_rendezvous m = {r->c->id, dialog->n, p->limit_ms, NULL, NULL};
     int code = p->index ? ways->join(ways->ctx, &m, 0, p->index, &dialog->links[0], err)
                         : ways->host(ways->ctx, &m, dialog->links, err);
@@ -620,7 +620,7 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
     else if (code < 0 && r.participant.code) // the reason that all members have heard
         code = err_set(err, r.participant.code, "%s", r.participant.reason);
     if (code == 0)
-        contacts_keep(config->contacts, config->id, &r.participant);
+        idle_connections_keep(config->idle, config->id, &r.participant);
     participant_done(&r.participant);
     buf_done(&r.hello);
     return code > 0 ? 0 : code;

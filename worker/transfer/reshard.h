@@ -12,7 +12,7 @@
 
 #include "common/transfer/transfer_side.h"
 #include "worker/transfer/back_buffer.h"
-#include "worker/transfer/contacts.h"
+#include "worker/transfer/idle_connections.h"
 #include "worker/transfer/mover.h"
 #include "worker/transfer/nccl_join.h"
 #include "worker/transfer/participant.h"
@@ -48,10 +48,10 @@ struct reshard_config {
     struct mover_progress *progress;
     const struct mover_sizes *sizes; // NULL = mover_sizes
     struct reshard_ways ways;
-    struct contacts *contacts; // keeps the connections after new weights were taken
-    struct nccl_link *nccl;    // keeps the communicator of NCCL; NULL = this member does not use NCCL
-    int64_t nccl_limit_ms;     // for making one: NCCL_JOIN_MS
-    uint64_t known_by;         // the transfer whose connections all members have; 0 = they meet at the center
+    struct idle_connections *idle; // keeps the connections after new weights were taken
+    struct nccl_link *nccl;        // keeps the communicator of NCCL; NULL = this member does not use NCCL
+    int64_t nccl_limit_ms;         // for making one: NCCL_JOIN_MS
+    uint64_t known_by;             // the transfer whose connections all members have; 0 = they meet at the center
 };
 
 struct reshard_result {

@@ -328,16 +328,16 @@ static void wait_for_all(const struct troop_scene *c, int nth)
 }
 
 // The witness has answered who had asked, and a sender has missed a receiver's memory, after the center had decided.
-static void leave_rest(const struct troop_scene *c, int index, const struct contacts *contacts)
+static void leave_rest(const struct troop_scene *c, int index, const struct idle_connections *idle)
 {
     char take[8], failed[] = "\1\0\0\0its memory is gone";
     int64_t until = clock_mono_ms(&clock_system) + TROOP_LONG_MS;
     le_put_u32(take, COMMIT_TAKE);
     le_put_u32(take + 4, 0);
     for (int i = 1; index == c->n_receivers && i < c->n_receivers; i++)
-        assert_int_equal(star_frame_send(contacts->links[i], DIALOG_DECISION, take, sizeof take, until), 0);
+        assert_int_equal(star_frame_send(idle->links[i], DIALOG_DECISION, take, sizeof take, until), 0);
     if (index > c->n_receivers)
-        assert_int_equal(star_frame_send(contacts->links[0], DIALOG_FAILED, failed, sizeof failed - 1, until), 0);
+        assert_int_equal(star_frame_send(idle->links[0], DIALOG_FAILED, failed, sizeof failed - 1, until), 0);
 }
 
 // A transfer before the one that counts: all keep their connections. By connections: if it only reads memory, it may be
@@ -367,13 +367,13 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
         *config->nccl = (struct nccl_link){.number = 0};
         folder_write(getenv("GPU_STAND_IN"), "control", "");
     }
-    config->known_by = contacts_id(config->contacts);
+    config->known_by = idle_connections_id(config->idle);
     assert_int_equal(config->known_by, FIRST_ID);
     config->id = c->apart && index == c->n_receivers ? OTHER_ID : AGAIN_ID;
     given = 0;
     wait_for_all(c, 1); // the client does so, too
     if (c->rest)
-        leave_rest(c, index, config->contacts);
+        leave_rest(c, index, config->idle);
 }
 
 // Pretended machines and containers, which are processes of this one.
@@ -423,7 +423,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     struct err err = ERR_INIT;
     struct reshard_result result;
     struct mover_progress progress = {0};
-    struct contacts contacts = {.id = 0};
+    struct idle_connections idle = {.id = 0};
     struct nccl_link nccl = {.number = 0};
     // So that weights of this size take several steps.
     const struct mover_sizes sizes = {
@@ -448,7 +448,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
                                     .progress = &progress,
                                     .sizes = &sizes,
                                     .ways = {host, join, (void *)(uintptr_t)c},
-                                    .contacts = &contacts,
+                                    .idle = &idle,
                                     .nccl = c->by_nccl ? &nccl : NULL,
                                     .nccl_limit_ms = c->limit_ms / c->nccl_limit};
     be_odd(c, index, &config);
@@ -473,7 +473,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     report(out, c, index, &w, code, &result, &err);
     if (code == 0 && !result.n_problems && index < c->n_receivers)
         assert_int_equal(atomic_load(&progress.done), atomic_load(&progress.total));
-    contacts_drop(&contacts);
+    idle_connections_drop(&idle);
     nccl_link_drop(&nccl, NULL);
     back_buffer_free(back_buffer);
     free_weights(&w);

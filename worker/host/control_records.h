@@ -7,12 +7,12 @@
 #include "worker/host/host_session_config.h"
 
 // Initialises the writer.
-void introduction_hello(const struct host_session_config *c, const char *ticket, struct json_writer *w);
+void control_records_hello(const struct host_session_config *c, const char *ticket, struct json_writer *w);
 // Takes the group's name and namespace for calls of methods, the secret of the attempt, and the meshes. Returns the
 // ticket for the next HELLO, NULL = none.
-const char *introduction_welcome(const struct host_session_config *c, const struct json *welcome, struct arena *a);
-enum { INTRODUCTION_QUESTION_SIZE = 256 };
+const char *control_records_welcome(const struct host_session_config *c, const struct json *welcome, struct arena *a);
+enum { PLACE_BODY_SIZE = 256 };
 // Writes the body of a PLACE. Returns its length.
-size_t introduction_question(const struct rendezvous_question *q, char out[INTRODUCTION_QUESTION_SIZE]);
+size_t control_records_question(const struct rendezvous_question *q, char out[PLACE_BODY_SIZE]);
 // Takes a PLACE or an ARCHIVE.
-int introduction_answer(const struct host_session_config *c, const struct record *r, struct err *err);
+int control_records_answer(const struct host_session_config *c, const struct record *r, struct err *err);

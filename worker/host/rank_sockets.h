@@ -4,4 +4,4 @@
 #pragma once
 
 // On any thread. There is no call for the end of a connection: a closed descriptor is recognized.
-void lifeline_add(int fd);
+void rank_sockets_add(int fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/transfer/contacts.h"
+#include "worker/transfer/idle_connections.h"
 
 #include "common/base/mem.h"
 
@@ -13,22 +13,22 @@
 
 enum { KEEPALIVE_S = 60 }; // networks forget idle connections
 
-static int members_of(const struct contacts *c)
+static int members_of(const struct idle_connections *c)
 {
     return c->n_receivers + c->n_senders;
 }
 
-void contacts_drop(struct contacts *c)
+void idle_connections_drop(struct idle_connections *c)
 {
     for (int i = 0; c->id && i < members_of(c); i++)
         if (c->links[i] >= 0)
             close(c->links[i]);
     free(c->links);
-    *c = (struct contacts){.id = 0};
+    *c = (struct idle_connections){.id = 0};
 }
 
 // Members send nothing between transfers. If there is something to read, the connection has ended, or is broken.
-uint64_t contacts_id(struct contacts *c)
+uint64_t idle_connections_id(struct idle_connections *c)
 {
     bool good = c->id != 0;
     for (int i = 0; good && i < members_of(c); i++) {
@@ -36,19 +36,19 @@ uint64_t contacts_id(struct contacts *c)
         good = c->links[i] < 0 || poll(&p, 1, 0) == 0;
     }
     if (!good)
-        contacts_drop(c);
+        idle_connections_drop(c);
     return c->id;
 }
 
-int contacts_use(struct contacts *c, uint64_t id, struct participant *p, struct err *err)
+int idle_connections_use(struct idle_connections *c, uint64_t id, struct participant *p, struct err *err)
 {
     const struct participant_config *o = &p->config;
     if (!id || c->id != id) {
-        contacts_drop(c);
+        idle_connections_drop(c);
         return err_set(err, ERR_UNAVAILABLE, "the connections of the last transfer have ended: start it again");
     }
     if (c->index != o->index || c->n_receivers != o->n_receivers || c->n_senders != o->n_senders) {
-        contacts_drop(c);
+        idle_connections_drop(c);
         return 0;
     }
     memcpy(p->dialog.links, c->links, (size_t)p->dialog.n * sizeof *c->links);
@@ -76,16 +76,16 @@ static void stay_known(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, sizeof after);
 }
 
-void contacts_keep(struct contacts *c, uint64_t id, struct participant *p)
+void idle_connections_keep(struct idle_connections *c, uint64_t id, struct participant *p)
 {
     const struct participant_config *o = &p->config;
-    contacts_drop(c);
+    idle_connections_drop(c);
     if (o->index == p->witness && participant_may_be_asked(p))
         return;
     for (int i = 0; i < p->dialog.n; i++)
         if (is_linked(p, i) != (p->dialog.links[i] >= 0))
             return;
-    *c = (struct contacts){id, o->index, o->n_receivers, o->n_senders, p->witness, TAKE_PTR(p->dialog.links)};
+    *c = (struct idle_connections){id, o->index, o->n_receivers, o->n_senders, p->witness, TAKE_PTR(p->dialog.links)};
     for (int i = 0; i < p->dialog.n; i++)
         if (c->links[i] >= 0)
             stay_known(c->links[i]);

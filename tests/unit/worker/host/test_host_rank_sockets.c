@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which connections of its parent a child of fork() keeps while both run.
-#include "worker/host/lifeline.h"
+#include "worker/host/rank_sockets.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void a_connection_ends_with_the_parent_whatever_children_it_has(void **st
     (void)state;
     char byte;
     struct pair line = pair_new(), other = pair_new();
-    lifeline_add(line.here);
+    rank_sockets_add(line.here);
     pid_t child = fork_child(NULL);
     close(line.here); // like the end of the parent
     close(other.here);
@@ -75,7 +75,7 @@ static void the_parent_keeps_it(void **state)
     (void)state;
     char byte = 0;
     struct pair line = pair_new();
-    lifeline_add(line.here);
+    rank_sockets_add(line.here);
     pid_t child = fork_child(NULL);
     assert_int_equal(write(line.here, "p", 1), 1);
     assert_int_equal(read(line.there, &byte, 1), 1);
@@ -90,8 +90,8 @@ static void what_has_the_number_later_stays_and_the_child_can_close_what_it_gave
     (void)state;
     char byte = 0;
     struct pair line = pair_new(), later = pair_new(), also = pair_new();
-    lifeline_add(line.here);
-    lifeline_add(also.here);
+    rank_sockets_add(line.here);
+    rank_sockets_add(also.here);
     assert_int_equal(dup2(later.here, line.here), line.here);
     pid_t child = fork_child(&(struct pair){.here = line.here, .there = also.here});
     assert_int_equal(read(later.there, &byte, 1), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/introduction.h"
+#include "worker/host/control_records.h"
 
 #include "common/wire/ref.h"
 #include "worker/host/code_right.h"
@@ -22,7 +22,7 @@ static void take_meshes(struct rendezvous *m, const struct json *list, struct ar
         rendezvous_meshes(m, meshes, n, false);
 }
 
-void introduction_hello(const struct host_session_config *c, const char *ticket, struct json_writer *w)
+void control_records_hello(const struct host_session_config *c, const char *ticket, struct json_writer *w)
 {
     *w = WRITER_INIT;
     writer_object(w, NULL);
@@ -43,7 +43,7 @@ void introduction_hello(const struct host_session_config *c, const char *ticket,
     writer_object_end(w);
 }
 
-const char *introduction_welcome(const struct host_session_config *c, const struct json *welcome, struct arena *a)
+const char *control_records_welcome(const struct host_session_config *c, const struct json *welcome, struct arena *a)
 {
     const struct json *group = json_get(welcome, "group");
     const char *secret = json_str(json_get(welcome, "peerSecret"), a);
@@ -57,12 +57,12 @@ const char *introduction_welcome(const struct host_session_config *c, const stru
     return json_str(json_get(welcome, "ticket"), a);
 }
 
-size_t introduction_question(const struct rendezvous_question *q, char out[INTRODUCTION_QUESTION_SIZE])
+size_t control_records_question(const struct rendezvous_question *q, char out[PLACE_BODY_SIZE])
 {
     char id[REF_ID_SIZE];
     const char *open = q->group[0] ? ",\"group\":\"" : "", *close = q->group[0] ? "\"" : ""; // a name needs no escapes
     ref_id_write(q->id, id);
-    return (size_t)snprintf(out, INTRODUCTION_QUESTION_SIZE,
+    return (size_t)snprintf(out, PLACE_BODY_SIZE,
                             "{\"rank\":%" PRIu32 "%s%s%s,\"meeting\":\"%s\",\"index\":%" PRIu32 ",\"until\":%" PRId64
                             "}",
                             q->rank, open, q->group, close, id, q->index, q->until);
@@ -92,7 +92,7 @@ static int take_place(const struct host_session_config *c, const char *body, siz
     return code < 0 ? err_wrap(err, "PLACE") : 0;
 }
 
-int introduction_answer(const struct host_session_config *c, const struct record *r, struct err *err)
+int control_records_answer(const struct host_session_config *c, const struct record *r, struct err *err)
 {
     return r->h.type == RECORD_PLACE ? take_place(c, r->body, r->len, err) : take_piece(c, r->body, r->len, err);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/lifeline.h"
+#include "worker/host/rank_sockets.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@ enum { FDS_MAX = 1 << 16 };
 static struct {
     pthread_once_t once;
     _Atomic(uint64_t) inodes[FDS_MAX]; // 0 = none
-} lifelines = {.once = PTHREAD_ONCE_INIT};
+} sockets = {.once = PTHREAD_ONCE_INIT};
 
 static uint64_t inode_of(int fd)
 {
@@ -23,11 +23,11 @@ static uint64_t inode_of(int fd)
 }
 
 // The descriptors stay in use, because the child has copies of the objects that would close them.
-static void cut_in_child(void)
+static void drop_in_child(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < FDS_MAX; fd++) {
-        uint64_t inode = atomic_load_explicit(&lifelines.inodes[fd], memory_order_relaxed);
+        uint64_t inode = atomic_load_explicit(&sockets.inodes[fd], memory_order_relaxed);
         if (!inode || inode != inode_of(fd))
             continue;
         if (dup3(null, fd, O_CLOEXEC) < 0)
@@ -38,12 +38,12 @@ static void cut_in_child(void)
 
 static void install(void)
 {
-    pthread_atfork(NULL, NULL, cut_in_child);
+    pthread_atfork(NULL, NULL, drop_in_child);
 }
 
-void lifeline_add(int fd)
+void rank_sockets_add(int fd)
 {
-    pthread_once(&lifelines.once, install);
+    pthread_once(&sockets.once, install);
     if (fd < FDS_MAX)
-        atomic_store(&lifelines.inodes[fd], inode_of(fd));
+        atomic_store(&sockets.inodes[fd], inode_of(fd));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/own.h"
+#include "worker/host/builtin.h"
 
 #include "common/base/json_writer.h"
 #include "worker/host/debug.h"
@@ -7,7 +7,7 @@
 #include "worker/host/stacks.h"
 
 static void serve_object(struct request_owner *owner, struct quota *quota, const struct call_head *head,
-                         struct blob *body, struct blob *tail, struct own_answer *ret, struct err *err)
+                         struct blob *body, struct blob *tail, struct builtin_answer *ret, struct err *err)
 {
     struct record_call call;
     struct blob *whole = tail ? body_join(body, tail, quota) : blob_ref(body); // in this process's own memory
@@ -45,10 +45,10 @@ static void serve_debug(const struct blob *body, struct blob *tail, bool code, s
         put(ret, "output", &text);
 }
 
-bool own_serve(struct request_owner *owner, struct quota *quota, const struct call_head *head, struct blob *body,
-               struct blob *tail, bool code, struct own_answer *ret, struct err *err)
+bool builtin_serve(struct request_owner *owner, struct quota *quota, const struct call_head *head, struct blob *body,
+                   struct blob *tail, bool code, struct builtin_answer *ret, struct err *err)
 {
-    *ret = (struct own_answer){.text = BUF_INIT(8 * DEBUG_MAX)};
+    *ret = (struct builtin_answer){.text = BUF_INIT(8 * DEBUG_MAX)};
     if (call_head_method_is(head, STACKS_METHOD))
         serve_stacks(&ret->text, err);
     else if (call_head_method_is(head, DEBUG_METHOD))
@@ -60,7 +60,7 @@ bool own_serve(struct request_owner *owner, struct quota *quota, const struct ca
     return true;
 }
 
-void own_answer_done(struct own_answer *answer)
+void builtin_answer_done(struct builtin_answer *answer)
 {
     blob_unref(answer->object.blob);
     region_unref(answer->object.values);

@@ -9,19 +9,19 @@
 
 #include <stdint.h>
 
-struct contacts { // zeroed = none
-    uint64_t id;  // of the transfer that made them; 0 = none
+struct idle_connections { // zeroed = none
+    uint64_t id;          // of the transfer that made them; 0 = none
     int index, n_receivers, n_senders, witness;
     int *links;
 };
 
-void contacts_drop(struct contacts *c); // closes them
+void idle_connections_drop(struct idle_connections *c); // closes them
 // Returns 0 if there are none. If one of them has ended, it closes all, and returns 0.
-uint64_t contacts_id(struct contacts *c);
+uint64_t idle_connections_id(struct idle_connections *c);
 // Moves the connections into the dialog of a participant that has just begun, and returns 1. Returns 0 if the other
 // group received in that transfer: all members find that the connections do not fit, and close them. ERR_UNAVAILABLE:
 // there are no connections of that transfer.
-int contacts_use(struct contacts *c, uint64_t id, struct participant *p, struct err *err);
+int idle_connections_use(struct idle_connections *c, uint64_t id, struct participant *p, struct err *err);
 // Takes the connections out of the dialog of a participant after a transfer that succeeded. If some have ended, it
 // keeps none.
-void contacts_keep(struct contacts *c, uint64_t id, struct participant *p);
+void idle_connections_keep(struct idle_connections *c, uint64_t id, struct participant *p);
