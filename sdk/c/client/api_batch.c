@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public functions for batches.
-#include "common/wire/batch.h"
+#include "common/wire/batch_layout.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -22,55 +22,24 @@ cadre_client_content cadre_client_content_of(cadre_client_json result)
 // blank: a tensor may have no data, because its values come later.
 static int read_tensor(const cadre_client_tensor *t, bool blank, struct safetensors_tensor *ret, struct err *err)
 {
-    size_t len = 0;
-    *ret = (struct safetensors_tensor){.name = t->name, .n_dims = t->n_dims, .shape = t->shape};
     if (str_empty(t->name) || !t->n_dims || t->n_dims > CADRE_CLIENT_DIMS_MAX)
         return err_set(err, ERR_INVALID, "a tensor of a batch needs a name and 1 to %d dimensions",
                        CADRE_CLIENT_DIMS_MAX);
-    if (!safetensors_dtype_find(t->dtype, &ret->dtype))
-        return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which safetensors does not have", t->name,
-                       t->dtype ? t->dtype : "NULL");
-    int r = safetensors_size(ret, &len, err);
-    if (r == 0 && !(blank && !t->data) && (len != t->len || (len && !t->data)))
-        r = err_set(err, ERR_INVALID, "tensor '%.64s' has %zu bytes of data, its shape and dtype need %zu", t->name,
-                    t->data ? t->len : 0, len);
-    return r;
+    int r = batch_layout_tensor(t->name, t->dtype, t->shape, t->n_dims, ret, err);
+    return r < 0 || (blank && !t->data) ? r : batch_layout_check(ret, t->data, t->len, err);
 }
 
-static cadre_client_tensor *by_name(cadre_client_tensor *tensors, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(tensors[i].name, name))
-            return &tensors[i];
-    return NULL;
-}
-
-static int write_head(const cadre_client_tensor *tensors, size_t n, bool blank, const char *columns, const char *meta,
-                      struct safetensors_tensor *sorted, struct scatter *out, struct err *err)
-{
-    struct safetensors_meta metas[2];
-    int r = 0;
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = read_tensor(&tensors[i], blank, &sorted[i], err);
-    if (r < 0)
-        return r;
-    safetensors_sort(sorted, n);
-    return safetensors_write_head(out, sorted, n, metas, batch_metadata(columns, meta, metas), err);
-}
-
-// Writes the head and the values. If a tensor has no data, its `data` then says where the caller must put the values.
-static void put(const struct scatter *head, const struct safetensors_tensor *sorted, cadre_client_tensor *tensors,
+// Writes the head and the values. The tensors then say where their values are, or where the caller must put them.
+static void put(const struct batch_layout *l, const struct safetensors_tensor *read, cadre_client_tensor *tensors,
                 size_t n, char *out)
 {
-    memcpy(out, head->own.data, head->own.len);
-    out += head->own.len;
+    memcpy(out, l->head.own.data, l->head.own.len);
     for (size_t i = 0; i < n; i++) {
-        cadre_client_tensor *t = by_name(tensors, n, sorted[i].name);
-        if (t->data && sorted[i].len)
-            memcpy(out, t->data, sorted[i].len);
-        t->data = out;
-        t->len = sorted[i].len;
-        out += sorted[i].len;
+        char *values = out + l->head.own.len + l->offsets[i];
+        if (tensors[i].data && read[i].len)
+            memcpy(values, tensors[i].data, read[i].len);
+        tensors[i].data = values;
+        tensors[i].len = read[i].len;
     }
 }
 
@@ -94,19 +63,21 @@ static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, 
                        void **ret, size_t *ret_len, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
-    struct safetensors_tensor *sorted = arena_array(&a, n, sizeof *sorted);
-    struct batch read;
-    _cleanup_(scatter_done) struct scatter s = SCATTER_INIT;
+    _cleanup_(batch_layout_done) struct batch_layout layout = {0};
+    struct safetensors_tensor *read = arena_array(&a, n, sizeof *read);
+    struct batch b;
     char *out = NULL;
-    int r = write_head(tensors, n, c, columns, meta, sorted, &s, err);
-    size_t len = s.own.len;
+    int r = 0;
     for (size_t i = 0; i < n && r == 0; i++)
-        len += sorted[i].len;
+        r = read_tensor(&tensors[i], c, &read[i], err);
+    if (r == 0)
+        r = batch_layout_of(read, n, columns, meta, &a, &layout, err);
+    size_t len = layout.head.own.len + layout.len;
     if (r == 0 && !(out = c ? new_room(c, len, err) : xmalloc(len)))
         r = err->code;
     if (r == 0) {
-        put(&s, sorted, tensors, n, out);
-        r = batch_read(out, len, &a, &read, err);
+        put(&layout, read, tensors, n, out);
+        r = batch_read(out, len, &a, &b, err);
         *ret_len = len;
     }
     if (r < 0 && c)
