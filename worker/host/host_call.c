@@ -33,7 +33,7 @@ void call_init(struct cadre_call *c, const char *args, size_t len)
 
 void call_done(struct cadre_call *c)
 {
-    returned_free(TAKE_PTR(c->returned));
+    result_batch_free(TAKE_PTR(c->result_batch));
     free(TAKE_PTR(c->aligned));
     call_device_done(&c->device);
     arena_done(&c->arena);
@@ -218,7 +218,7 @@ char *call_place_result(struct cadre_call *c, size_t len)
 
 cadre_result call_return(struct cadre_call *c, const char *body, size_t len)
 {
-    returned_free(TAKE_PTR(c->returned));
+    result_batch_free(TAKE_PTR(c->result_batch));
     char *place = call_place_result(c, len);
     if (!place)
         return call_fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len,

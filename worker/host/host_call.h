@@ -17,7 +17,7 @@
 #include "common/wire/traceparent.h"
 #include "worker/host/call_device.h"
 #include "worker/host/nested.h"
-#include "worker/host/returned.h"
+#include "worker/host/result_batch.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,7 +44,7 @@ struct cadre_call {
     const struct json *meta; // of the batch, NULL = none
     char *aligned;           // a copy of the batch, if it is not aligned, or its values are on the device
     bool *on_host; // which tensors of `aligned` have their values, if the batch is on the device; in the arena
-    struct returned *returned; // the result, if it is a batch
+    struct result_batch *result_batch; // the result, if it is a batch
     atomic_bool canceled;
     struct nested nested; // calls that this method makes
     struct call_device device;

@@ -105,7 +105,7 @@ static char *place_result(void *ctx, size_t len)
 cadre_result call_batch_write(struct cadre_call *c)
 {
     struct err err = ERR_INIT;
-    return returned_write(c->returned, place_result, c, &err) == 0
+    return result_batch_write(c->result_batch, place_result, c, &err) == 0
                ? CADRE_OK
                : call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns no batch: %s", c->method, err.msg);
 }
@@ -236,27 +236,27 @@ static cadre_result outcome(struct cadre_call *c, int r, const struct err *err)
 CADRE_EXPORT cadre_result cadre_return_tensor(cadre_call *c, const cadre_tensor *t)
 {
     struct err err = ERR_INIT;
-    return outcome(c, returned_tensor(&c->returned, t, CALL_RESULT_MAX, &err), &err);
+    return outcome(c, result_batch_tensor(&c->result_batch, t, CALL_RESULT_MAX, &err), &err);
 }
 
 CADRE_EXPORT cadre_result cadre_return_column(cadre_call *c, const char *name, const char *json, size_t len)
 {
     struct err err = ERR_INIT;
-    return outcome(c, returned_column(&c->returned, name, json, len, &err), &err);
+    return outcome(c, result_batch_column(&c->result_batch, name, json, len, &err), &err);
 }
 
 CADRE_EXPORT cadre_result cadre_return_meta(cadre_call *c, const char *name, const char *json, size_t len)
 {
     struct err err = ERR_INIT;
-    return outcome(c, returned_meta(&c->returned, name, json, len, &err), &err);
+    return outcome(c, result_batch_meta(&c->result_batch, name, json, len, &err), &err);
 }
 
 CADRE_EXPORT cadre_result cadre_return_blank(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,
                                              const char *meta, void **ret_data)
 {
     struct err err = ERR_INIT;
-    returned_free(TAKE_PTR(c->returned));
-    int r = returned_blank(tensors, n, columns, meta, place_result, c, ret_data, &err);
+    result_batch_free(TAKE_PTR(c->result_batch));
+    int r = result_batch_blank(tensors, n, columns, meta, place_result, c, ret_data, &err);
     if (r < 0)
         (void)call_return(c, "null", 4); // drops the result that was begun
     return r < 0 ? outcome(c, r, &err) : CADRE_OK;

@@ -32,7 +32,7 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
     if (c->ran)
         r = method->run(self, c);
     nested_end(&c->nested);
-    if (r == CADRE_OK && c->returned)
+    if (r == CADRE_OK && c->result_batch)
         r = call_batch_write(c);
     if (r == CADRE_OK && c->device.result)
         r = call_view_write(c);

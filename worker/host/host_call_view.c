@@ -166,8 +166,8 @@ static cadre_result return_on_device(cadre_call *c, const cadre_tensor *tensors,
 {
     struct err err = ERR_INIT;
     size_t *offsets = arena_array(&c->arena, n, sizeof *offsets), len;
-    returned_free(TAKE_PTR(c->returned));
-    if (returned_head(tensors, n, columns, meta, place_head, c, offsets, &len, &err) < 0)
+    result_batch_free(TAKE_PTR(c->result_batch));
+    if (result_batch_head(tensors, n, columns, meta, place_head, c, offsets, &len, &err) < 0)
         return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is not a batch: %s", c->method, err.msg);
     if (len > CALL_RESULT_MAX)
         return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns %zu bytes; at most %zu", c->method, len,
@@ -186,6 +186,6 @@ CADRE_EXPORT cadre_result cadre_return_views(cadre_call *c, const cadre_tensor *
     cadre_result r = rank_device_has_gpu(c->device.rank) ? return_on_device(c, tensors, n, columns, meta, data)
                                                          : cadre_return_blank(c, tensors, n, columns, meta, data);
     for (size_t i = 0; r == CADRE_OK && i < n; i++)
-        ret[i] = view_of(c, &tensors[i], returned_len(&tensors[i]), data[i]);
+        ret[i] = view_of(c, &tensors[i], result_batch_len(&tensors[i]), data[i]);
     return r;
 }

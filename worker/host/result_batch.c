@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/returned.h"
+#include "worker/host/result_batch.h"
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
@@ -15,7 +15,7 @@ struct value { // the values of one tensor
     void *data;
 };
 
-struct returned {
+struct result_batch {
     struct arena memory; // names and shapes
     struct value *values;
     size_t n, size, bytes;
@@ -23,10 +23,10 @@ struct returned {
     struct buf names; // of columns and metadata: "c" or "m", then the name, each with NUL
 };
 
-static struct returned *get(struct returned **at)
+static struct result_batch *get(struct result_batch **at)
 {
     if (!*at) {
-        struct returned *r = *at = xcalloc(1, sizeof *r);
+        struct result_batch *r = *at = xcalloc(1, sizeof *r);
         r->names = BUF_INIT(SAFETENSORS_HEAD_MAX);
         r->columns = WRITER_INIT_MAX(SAFETENSORS_HEAD_MAX);
         r->meta = WRITER_INIT_MAX(SAFETENSORS_HEAD_MAX);
@@ -36,7 +36,7 @@ static struct returned *get(struct returned **at)
     return *at;
 }
 
-void returned_free(struct returned *r)
+void result_batch_free(struct result_batch *r)
 {
     if (!r)
         return;
@@ -55,9 +55,9 @@ static int describe(const cadre_tensor *t, struct safetensors_tensor *ret, struc
     return batch_layout_tensor(t->name, t->dtype, t->shape, t->n_dims, ret, err);
 }
 
-int returned_tensor(struct returned **at, const cadre_tensor *t, size_t max, struct err *err)
+int result_batch_tensor(struct result_batch **at, const cadre_tensor *t, size_t max, struct err *err)
 {
-    struct returned *r = get(at);
+    struct result_batch *r = get(at);
     struct value v = {0};
     int code = describe(t, &v.tensor, err);
     if (code == 0)
@@ -77,7 +77,7 @@ int returned_tensor(struct returned **at, const cadre_tensor *t, size_t max, str
     return 0;
 }
 
-static int add(struct returned *r, char kind, struct json_writer *w, const char *name, const char *json, size_t len,
+static int add(struct result_batch *r, char kind, struct json_writer *w, const char *name, const char *json, size_t len,
                struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -99,15 +99,15 @@ static int add(struct returned *r, char kind, struct json_writer *w, const char 
     return 0;
 }
 
-int returned_column(struct returned **at, const char *name, const char *json, size_t len, struct err *err)
+int result_batch_column(struct result_batch **at, const char *name, const char *json, size_t len, struct err *err)
 {
-    struct returned *r = get(at);
+    struct result_batch *r = get(at);
     return add(r, 'c', &r->columns, name, json, len, err);
 }
 
-int returned_meta(struct returned **at, const char *name, const char *json, size_t len, struct err *err)
+int result_batch_meta(struct result_batch **at, const char *name, const char *json, size_t len, struct err *err)
 {
-    struct returned *r = get(at);
+    struct result_batch *r = get(at);
     return add(r, 'm', &r->meta, name, json, len, err);
 }
 
@@ -118,7 +118,7 @@ static const char *closed(const struct json_writer *w, struct arena *a)
 }
 
 // Reserves the memory of a document, and writes its head. with_values: there is room for the values, too.
-static int begin(const struct batch_layout *l, bool with_values, returned_place_fn place, void *ctx, char **ret,
+static int begin(const struct batch_layout *l, bool with_values, result_batch_place_fn place, void *ctx, char **ret,
                  size_t *ret_len, struct err *err)
 {
     *ret_len = l->head.own.len + (with_values ? l->len : 0);
@@ -129,7 +129,7 @@ static int begin(const struct batch_layout *l, bool with_values, returned_place_
     return 0;
 }
 
-static int lay_out(const struct returned *r, struct arena *a, struct batch_layout *ret, struct err *err)
+static int lay_out(const struct result_batch *r, struct arena *a, struct batch_layout *ret, struct err *err)
 {
     struct safetensors_tensor *tensors = arena_array(a, r->n, sizeof *tensors);
     for (size_t i = 0; i < r->n; i++)
@@ -141,7 +141,7 @@ static int lay_out(const struct returned *r, struct arena *a, struct batch_layou
     return batch_layout_of(tensors, r->n, columns, meta, a, ret, err);
 }
 
-int returned_write(const struct returned *r, returned_place_fn place, void *ctx, struct err *err)
+int result_batch_write(const struct result_batch *r, result_batch_place_fn place, void *ctx, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     _cleanup_(batch_layout_done) struct batch_layout layout = {0};
@@ -162,7 +162,7 @@ int returned_write(const struct returned *r, returned_place_fn place, void *ctx,
 // A document without values
 
 static int write_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta, bool with_values,
-                       returned_place_fn place, void *ctx, char **ret_values, size_t *ret_offsets, size_t *ret_len,
+                       result_batch_place_fn place, void *ctx, char **ret_values, size_t *ret_offsets, size_t *ret_len,
                        struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -186,8 +186,8 @@ static int write_blank(const cadre_tensor *tensors, size_t n, const char *column
     return batch_read_head(out, len, &a, &read, err);
 }
 
-int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
-                   returned_place_fn place, void *ctx, void **ret_data, struct err *err)
+int result_batch_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
+                       result_batch_place_fn place, void *ctx, void **ret_data, struct err *err)
 {
     _cleanup_(free_p) size_t *offsets = xcalloc(n, sizeof *offsets);
     char *values;
@@ -198,14 +198,14 @@ int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, c
     return code;
 }
 
-int returned_head(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta, returned_place_fn place,
-                  void *ctx, size_t *ret_offsets, size_t *ret_len, struct err *err)
+int result_batch_head(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
+                      result_batch_place_fn place, void *ctx, size_t *ret_offsets, size_t *ret_len, struct err *err)
 {
     char *ignored;
     return write_blank(tensors, n, columns, meta, false, place, ctx, &ignored, ret_offsets, ret_len, err);
 }
 
-size_t returned_len(const cadre_tensor *t)
+size_t result_batch_len(const cadre_tensor *t)
 {
     struct safetensors_tensor described;
     struct err ignored = ERR_INIT;
