@@ -16,7 +16,7 @@ struct share_borrowed {
     struct area *area;
 };
 
-struct told {         // the peer of a share knows an area
+struct offer {        // an area that the peer of a share knows
     struct list link; // of the share
     struct area_watch watch;
     struct share *share;
@@ -28,14 +28,14 @@ enum { NONE = UINT32_MAX };
 void share_init(struct share *s, const struct share_config *config)
 {
     *s = (struct share){.config = *config, .on = true, .free_lent = NONE};
-    list_init(&s->told);
+    list_init(&s->offers);
 }
 
-static void told_free(struct told *t)
+static void offer_free(struct offer *o)
 {
-    list_remove(&t->watch.link);
-    list_remove(&t->link);
-    free(t);
+    list_remove(&o->watch.link);
+    list_remove(&o->link);
+    free(o);
 }
 
 void share_done(struct share *s)
@@ -43,8 +43,8 @@ void share_done(struct share *s)
     if (!s->on)
         return;
     s->on = s->lends = false;
-    LIST_FOREACH(l, &s->told)
-        told_free(CONTAINER_OF(l, struct told, link));
+    LIST_FOREACH(l, &s->offers)
+        offer_free(CONTAINER_OF(l, struct offer, link));
     for (size_t i = 0; i < s->n_borrowed; i++) {
         s->borrowed[i].area->give = NULL;
         area_unref(s->borrowed[i].area);
@@ -72,22 +72,22 @@ static void send_memory(struct share *s, uint32_t id, int fd, size_t size)
 
 static void tell_gone(struct area_watch *w)
 {
-    struct told *t = CONTAINER_OF(w, struct told, watch);
-    send_memory(t->share, t->area->id, -1, 0);
-    told_free(t);
+    struct offer *o = CONTAINER_OF(w, struct offer, watch);
+    send_memory(o->share, o->area->id, -1, 0);
+    offer_free(o);
 }
 
-static void note_told(struct share *s, struct area *a)
+static void note_offer(struct share *s, struct area *a)
 {
-    struct told *t = xmalloc(sizeof *t);
-    *t = (struct told){.share = s, .area = a, .watch.gone = tell_gone};
-    area_watch(a, &t->watch);
-    list_append(&s->told, &t->link);
+    struct offer *o = xmalloc(sizeof *o);
+    *o = (struct offer){.share = s, .area = a, .watch.gone = tell_gone};
+    area_watch(a, &o->watch);
+    list_append(&s->offers, &o->link);
 }
 
 void share_offer(struct share *s, struct area *a)
 {
-    note_told(s, a);
+    note_offer(s, a);
     send_memory(s, a->id, a->fd, a->size);
 }
 
@@ -217,8 +217,8 @@ bool share_has_lent(const struct share *s, const struct area *a)
 
 static bool knows(const struct share *s, const struct area *a)
 {
-    LIST_FOREACH(l, &s->told)
-        if (CONTAINER_OF(l, struct told, link)->area == a)
+    LIST_FOREACH(l, &s->offers)
+        if (CONTAINER_OF(l, struct offer, link)->area == a)
             return true;
     return false;
 }
@@ -232,7 +232,7 @@ size_t share_write(struct share *s, const struct record_header *h, const struct 
         record_header_encode(out, &memory);
         write_memory(out + RECORD_HEADER_SIZE, a->id, a->fd, a->size);
         used = RECORD_HEADER_SIZE + SHARE_MEMORY;
-        note_told(s, a);
+        note_offer(s, a);
     }
     struct record_header shared = *h;
     shared.flags |= RECORD_SHARED;

@@ -36,7 +36,7 @@ struct share {
     bool on;
     struct share_lent *lent; // by number
     uint32_t n_lent, size_lent, free_lent;
-    struct list told; // areas that the peer knows
+    struct list offers; // areas that the peer knows
     struct share_borrowed *borrowed;
     size_t n_borrowed;
 };

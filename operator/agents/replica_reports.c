@@ -140,12 +140,12 @@ void replica_reports_alive(struct replica_reports *s, struct reporting_replica *
 
 // A record is checked as a whole, then taken
 
-struct said_pod {
+struct pod_report {
     const char *uid, *ns, *owner;
     bool shared, gone;
 };
 
-struct said_group {
+struct group_report {
     const char *uid;
     struct rank_range *ranges;
     size_t n;
@@ -156,9 +156,9 @@ static bool is_uid(const char *uid)
     return !str_empty(uid) && strlen(uid) <= REPORT_GROUP_MAX;
 }
 
-static bool read_pod(const struct json *v, struct arena *a, struct said_pod *ret)
+static bool read_pod(const struct json *v, struct arena *a, struct pod_report *ret)
 {
-    *ret = (struct said_pod){
+    *ret = (struct pod_report){
         .uid = json_str(json_get(v, "pod"), a),
         .ns = json_str(json_get(v, "namespace"), a),
         .owner = json_str(json_get(v, "owner"), a),
@@ -186,11 +186,11 @@ static bool read_range(const struct json *v, struct rank_range *ret)
            read_number(attempt->next->next, ret->first, &ret->last);
 }
 
-static bool read_group(const struct json *v, struct arena *a, struct said_group *ret)
+static bool read_group(const struct json *v, struct arena *a, struct group_report *ret)
 {
     const struct json *ranks = json_get(v, "ranks");
     size_t n = json_count(ranks);
-    *ret = (struct said_group){.uid = json_str(json_get(v, "group"), a)};
+    *ret = (struct group_report){.uid = json_str(json_get(v, "group"), a)};
     if (!is_uid(ret->uid) || !ranks || ranks->type != JSON_LIST || n > REPLICA_REPORT_RANGES_MAX)
         return false;
     ret->ranges = arena_array(a, n, sizeof *ret->ranges);
@@ -208,8 +208,8 @@ static bool is_list(const struct json *v)
 static int check(const struct reporting_replica *g, const struct json *root, struct arena *a, struct err *err)
 {
     const struct json *pods = json_get(root, "agents"), *groups = json_get(root, "groups");
-    struct said_pod pod;
-    struct said_group group;
+    struct pod_report pod;
+    struct group_report group;
     if (root->type != JSON_OBJECT || !is_list(pods) || !is_list(groups))
         return err_set(err, ERR_INVALID, "REPORT: \"agents\" and \"groups\" must be lists");
     JSON_FOREACH(item, pods)
@@ -229,34 +229,34 @@ static int check(const struct reporting_replica *g, const struct json *root, str
     return 0;
 }
 
-static void take_pod(struct replica_reports *s, struct reporting_replica *g, const struct said_pod *said)
+static void take_pod(struct replica_reports *s, struct reporting_replica *g, const struct pod_report *report)
 {
-    if (said->gone || map_has(&g->pods, said->uid)) {
-        if (said->gone)
-            drop_pod(s, g, said->uid);
+    if (report->gone || map_has(&g->pods, report->uid)) {
+        if (report->gone)
+            drop_pod(s, g, report->uid);
         return;
     }
     struct seen_pod *p = xcalloc(1, sizeof *p);
-    *p = (struct seen_pod){xstrdup(said->ns), xstrdup(said->owner), said->shared};
-    map_set(&g->pods, said->uid, p);
-    tell_pod(s, said->uid, p);
+    *p = (struct seen_pod){xstrdup(report->ns), xstrdup(report->owner), report->shared};
+    map_set(&g->pods, report->uid, p);
+    tell_pod(s, report->uid, p);
 }
 
-static void take_group(struct replica_reports *s, struct reporting_replica *g, const struct said_group *said)
+static void take_group(struct replica_reports *s, struct reporting_replica *g, const struct group_report *report)
 {
     struct seen_group *now = NULL;
-    if (said->n) {
-        now = xmalloc(sizeof *now + said->n * sizeof *now->ranges);
-        now->n = said->n;
-        memcpy(now->ranges, said->ranges, said->n * sizeof *now->ranges);
+    if (report->n) {
+        now = xmalloc(sizeof *now + report->n * sizeof *now->ranges);
+        now->n = report->n;
+        memcpy(now->ranges, report->ranges, report->n * sizeof *now->ranges);
     }
-    set_group(s, g, said->uid, now);
+    set_group(s, g, report->uid, now);
 }
 
 static void take(struct replica_reports *s, struct reporting_replica *g, const struct json *root, struct arena *a)
 {
-    struct said_pod pod;
-    struct said_group group;
+    struct pod_report pod;
+    struct group_report group;
     if (json_is_true(json_get(root, "whole")))
         forget_all(s, g);
     JSON_FOREACH(item, json_get(root, "agents"))

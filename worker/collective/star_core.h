@@ -12,7 +12,7 @@
 
 enum {
     STAR_SEND_MS = 1000,
-    STAR_TOLD_MAX = 4096, // sends that members have told of and that were not received yet
+    STAR_SENDS_MAX = 4096, // sends that members have announced and that were not received yet
 };
 
 struct star_link {
@@ -26,7 +26,7 @@ struct star_link {
     char what[STAR_WHAT_SIZE];
 };
 
-struct star_told;
+struct star_send;
 
 struct star {
     struct star_config config;
@@ -54,8 +54,8 @@ struct star {
     char what[STAR_WHAT_SIZE];   // the text of a COMPARE or of a PAIR
     bool tells;                  // the thread has to send `what` to the member `tells_to`
     int tells_to;
-    struct star_told *told, **told_end; // messages of others, oldest first; told_end NULL = none yet
-    size_t n_told;
+    struct star_send *sends, **sends_end; // sends that others have announced, oldest first; sends_end NULL = none yet
+    size_t n_sends;
     bool deaf; // it hears no more: member 0, which passes messages on, is gone, or too many messages were not received
 };
 

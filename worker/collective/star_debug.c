@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-struct star_told {
-    struct star_told *next;
+struct star_send {
+    struct star_send *next;
     int from;
     char what[STAR_WHAT_SIZE];
 };
@@ -94,14 +94,14 @@ int star_compare(struct star *s, const char *what, int64_t limit_ms)
 static void keep(struct star *s, int from, const char *what)
 {
     pthread_mutex_lock(&s->mutex);
-    s->deaf = s->deaf || s->n_told == STAR_TOLD_MAX;
+    s->deaf = s->deaf || s->n_sends == STAR_SENDS_MAX;
     if (!s->deaf) {
-        struct star_told *told = xcalloc(1, sizeof *told);
-        told->from = from;
-        snprintf(told->what, sizeof told->what, "%s", what);
-        *(s->told_end ? s->told_end : &s->told) = told;
-        s->told_end = &told->next;
-        s->n_told++;
+        struct star_send *send = xcalloc(1, sizeof *send);
+        send->from = from;
+        snprintf(send->what, sizeof send->what, "%s", what);
+        *(s->sends_end ? s->sends_end : &s->sends) = send;
+        s->sends_end = &send->next;
+        s->n_sends++;
     }
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->mutex);
@@ -118,20 +118,20 @@ static void take_pair(struct star *s, const struct star_link *l, uint32_t other,
 }
 
 // The caller holds the mutex. Takes the first message of this member out of the list.
-static bool take_told(struct star *s, int from, char what[STAR_WHAT_SIZE])
+static bool take_send(struct star *s, int from, char what[STAR_WHAT_SIZE])
 {
-    struct star_told **at = &s->told, *told;
+    struct star_send **at = &s->sends, *send;
     while (*at && (*at)->from != from)
         at = &(*at)->next;
-    told = *at;
-    if (!told)
+    send = *at;
+    if (!send)
         return false;
-    memcpy(what, told->what, STAR_WHAT_SIZE);
-    *at = told->next;
-    s->n_told--;
-    if (s->told_end == &told->next)
-        s->told_end = at;
-    free(told);
+    memcpy(what, send->what, STAR_WHAT_SIZE);
+    *at = send->next;
+    s->n_sends--;
+    if (s->sends_end == &send->next)
+        s->sends_end = at;
+    free(send);
     return true;
 }
 
@@ -153,7 +153,7 @@ int star_hear(struct star *s, int from, char what[STAR_WHAT_SIZE], int64_t limit
     bool heard = false, waits = true;
     what[0] = '\0';
     pthread_mutex_lock(&s->mutex);
-    while (!s->broken && !(heard = take_told(s, from, what)) && !s->deaf && waits)
+    while (!s->broken && !(heard = take_send(s, from, what)) && !s->deaf && waits)
         waits = cond_wait_until(&s->changed, &s->mutex, until);
     int r = s->broken ? ERR_GONE : heard || s->deaf ? 0 : ERR_TIMEOUT;
     pthread_mutex_unlock(&s->mutex);
@@ -211,8 +211,8 @@ void star_debug_lose(struct star *s)
 
 void star_debug_free(struct star *s)
 {
-    for (struct star_told *told = s->told, *next; told; told = next) {
-        next = told->next;
-        free(told);
+    for (struct star_send *send = s->sends, *next; send; send = next) {
+        next = send->next;
+        free(send);
     }
 }

@@ -60,10 +60,10 @@ static void write_fact(const struct nccl_fact *f, char out[FACT_SIZE])
     le_put_u64(out + 16, f->process);
 }
 
-static void read_fact(const struct participant_said *said, struct nccl_fact *ret)
+static void read_fact(const struct participant_member *m, struct nccl_fact *ret)
 {
-    const char *in = said->gpu;
-    if (said->gpu_len != FACT_SIZE || le_get_u32(in) != FORMAT)
+    const char *in = m->gpu;
+    if (m->gpu_len != FACT_SIZE || le_get_u32(in) != FORMAT)
         return;
     ret->version = le_get_u32(in + 4);
     memcpy(ret->gpu, in + 8, DEVICE_UUID_SIZE);
@@ -80,16 +80,16 @@ void nccl_join_say_gpu(struct nccl_join *j, struct participant *p, const struct 
     if (!j->config.link || !nccl_link_fact(j->config.link, own, &fact))
         return;
     j->able = true;
-    char *said = xmalloc(FACT_SIZE);
-    write_fact(&fact, said);
+    char *body = xmalloc(FACT_SIZE);
+    write_fact(&fact, body);
     if (participant_is_center(p)) {
         p->n_gpu++;
-        p->said[0].gpu_len = FACT_SIZE;
-        p->said[0].gpu = said;
+        p->members[0].gpu_len = FACT_SIZE;
+        p->members[0].gpu = body;
         return;
     }
-    dialog_say(&p->dialog, 0, DIALOG_GPU, said, FACT_SIZE);
-    free(said);
+    dialog_say(&p->dialog, 0, DIALOG_GPU, body, FACT_SIZE);
+    free(body);
 }
 
 // The center asks
@@ -120,7 +120,7 @@ static void ask_members(struct nccl_join *j, struct participant *p, const struct
         m.pairs = (uint32_t)nccl_choice_pairs(q, c, i);
         join_message_write(&m, p->dialog.n, text);
         j->n_asked++;
-        p->said[i].by_nccl = true;
+        p->members[i].by_nccl = true;
         if (i) {
             dialog_say(&p->dialog, i, DIALOG_JOIN, text, len);
             free(text);
@@ -159,7 +159,7 @@ bool nccl_join_ask(struct nccl_join *j, struct participant *p, const bool *conne
     _cleanup_(free_p) struct nccl_fact *facts = xcalloc((size_t)p->dialog.n, sizeof *facts);
     const struct nccl_question q = {p->config.n_receivers, p->config.n_senders, facts, connects};
     for (int i = 0; i < p->dialog.n; i++)
-        read_fact(&p->said[i], &facts[i]);
+        read_fact(&p->members[i], &facts[i]);
     _cleanup_(free_p) int *ranks = xcalloc((size_t)p->dialog.n, sizeof *ranks);
     nccl_choose(&q, ranks, &choice);
     if (choice.differs >= 0)
@@ -236,7 +236,7 @@ bool nccl_join_is_answered(const struct nccl_join *j, const struct participant *
 
 bool nccl_join_allows(const struct nccl_join *j, const struct participant *p, int member, int other)
 {
-    return j->n_asked && !p->not_joined && p->said[member].by_nccl && p->said[other].by_nccl;
+    return j->n_asked && !p->not_joined && p->members[member].by_nccl && p->members[other].by_nccl;
 }
 
 uint32_t nccl_join_pairs(const struct nccl_join *j)
@@ -252,7 +252,7 @@ int nccl_join_rank(const struct nccl_join *j, int member)
 void nccl_join_end(struct nccl_join *j, struct participant *p, bool uses)
 {
     for (int i = 0; p->not_joined && i < p->dialog.n; i++)
-        p->said[i].by_nccl = false;
+        p->members[i].by_nccl = false;
     if (p->not_joined) {
         j->refusal = xstrdup(p->not_joined);
         nccl_refusal_add(&j->config.link->refusal, j->processes, clock_mono_ms(&clock_system));

@@ -25,7 +25,7 @@ void participant_init(struct participant *p, const struct participant_config *co
     int n = config->n_receivers + config->n_senders;
     *p = (struct participant){.config = *config, .witness = -1};
     dialog_init(&p->dialog, n);
-    p->said = xcalloc((size_t)n, sizeof *p->said);
+    p->members = xcalloc((size_t)n, sizeof *p->members);
     p->wrote = xcalloc((size_t)config->n_senders + 1, sizeof *p->wrote);
     p->until = clock_mono_ms(&clock_system) + config->limit_ms;
     commit_center_init(&p->center, config->n_receivers);
@@ -37,11 +37,11 @@ void participant_done(struct participant *p)
     int n = p->config.n_receivers + p->config.n_senders;
     dialog_done(&p->dialog);
     for (int i = 0; i < n; i++) {
-        free(p->said[i].hello);
-        free(p->said[i].gpu);
-        free(p->said[i].needs);
+        free(p->members[i].hello);
+        free(p->members[i].gpu);
+        free(p->members[i].needs);
     }
-    free(p->said);
+    free(p->members);
     free(p->wrote);
     free(p->all);
     free(p->join);
@@ -138,7 +138,7 @@ void participant_witness(struct participant *p, int witness)
 void participant_waits_for(struct participant *p, int member)
 {
     char body[4];
-    struct participant_said *own = &p->said[p->config.index];
+    struct participant_member *own = &p->members[p->config.index];
     const char *other = member < 0 ? NULL : p->config.names[member];
     if (other == own->waits_for || 2 * participant_left_ms(p) > p->config.limit_ms)
         return;
@@ -159,10 +159,10 @@ void participant_here(struct participant *p)
 
 static void keep_joined(struct participant *p, int member, const char *why)
 {
-    struct participant_said *said = &p->said[member];
-    p->n_joined += !said->joined;
-    said->joined = true;
-    said->here_ms = clock_mono_ms(&clock_system);
+    struct participant_member *m = &p->members[member];
+    p->n_joined += !m->joined;
+    m->joined = true;
+    m->here_ms = clock_mono_ms(&clock_system);
     if (why && !p->not_joined)
         p->not_joined = xasprintf("%s: %s", p->config.names[member], why);
 }
@@ -192,7 +192,7 @@ void participant_ready(struct participant *p)
 {
     if (p->decided != COMMIT_OPEN)
         return;
-    p->said[p->config.index].ready = true;
+    p->members[p->config.index].ready = true;
     if (participant_is_center(p))
         follow_center(p, commit_center_ready(&p->center, p->witness >= 0));
     else
@@ -209,7 +209,7 @@ bool participant_may_be_asked(const struct participant *p)
 {
     bool asked = false;
     for (int i = 1; i < p->config.n_receivers; i++)
-        asked = asked || (i != p->config.index && p->dialog.links[i] >= 0 && !p->said[i].over);
+        asked = asked || (i != p->config.index && p->dialog.links[i] >= 0 && !p->members[i].over);
     return asked;
 }
 
@@ -311,28 +311,28 @@ static void pass_wrote(struct participant *p, const struct dialog_event *e)
 
 static void tell_center(struct participant *p, struct dialog_event *e)
 {
-    struct participant_said *said = &p->said[e->member];
+    struct participant_member *m = &p->members[e->member];
     if (e->kind == DIALOG_LOST) {
         lose_member(p, e->member);
     } else if (e->kind == DIALOG_HELLO) {
-        keep_body(e, &p->n_hello, &said->hello, &said->hello_len);
+        keep_body(e, &p->n_hello, &m->hello, &m->hello_len);
     } else if (e->kind == DIALOG_GPU) {
-        keep_body(e, &p->n_gpu, &said->gpu, &said->gpu_len);
+        keep_body(e, &p->n_gpu, &m->gpu, &m->gpu_len);
     } else if (e->kind == DIALOG_JOINED && e->len >= 4) {
         keep_joined(p, e->member, le_get_u32(e->body) ? e->body + 4 : NULL);
     } else if (e->kind == DIALOG_HERE) {
-        said->here_ms = clock_mono_ms(&clock_system);
+        m->here_ms = clock_mono_ms(&clock_system);
     } else if (e->kind == DIALOG_NEEDS) {
-        keep_body(e, &p->n_needs, &said->needs, &said->needs_len);
+        keep_body(e, &p->n_needs, &m->needs, &m->needs_len);
     } else if (e->kind == DIALOG_FAILED) {
         take_failure(p, e);
     } else if (e->kind == DIALOG_WAITS && e->len == 4) {
         uint32_t other = le_get_u32(e->body);
-        said->waits_for = other < (uint32_t)p->dialog.n ? p->config.names[other] : NULL;
+        m->waits_for = other < (uint32_t)p->dialog.n ? p->config.names[other] : NULL;
     } else if (e->kind == DIALOG_WROTE && e->len == 12 && e->member >= p->config.n_receivers) {
         pass_wrote(p, e);
-    } else if (e->kind == DIALOG_READY && !said->ready && e->member < p->config.n_receivers) {
-        said->ready = true;
+    } else if (e->kind == DIALOG_READY && !m->ready && e->member < p->config.n_receivers) {
+        m->ready = true;
         follow_center(p, commit_center_ready(&p->center, p->witness >= 0));
     } else if (e->kind == DIALOG_DECISION && e->member == p->witness) {
         follow_center(p, commit_center_answered(&p->center, read_decision(p, e)));
@@ -375,7 +375,7 @@ static void tell_sender(struct participant *p, struct dialog_event *e)
     } else if (e->kind == DIALOG_PROPOSE && center_is_there(p)) {
         say_decision(p, 0, commit_witness_proposed(&p->at_witness));
     } else if (e->kind == DIALOG_OVER && e->member < p->config.n_receivers) {
-        p->said[e->member].over = true;
+        p->members[e->member].over = true;
     } else if (e->kind == DIALOG_ASK) {
         snprintf(text, sizeof text, "%s was lost, or stands still", p->config.names[0]);
         set_reason(p, ERR_UNAVAILABLE, text);
@@ -411,13 +411,13 @@ static void take_event(struct participant *p, struct dialog_event *e)
 // A member is late if it has not sent the first message that the center still waits for.
 static bool is_late(const struct participant *p, int member)
 {
-    const struct participant_said *said = &p->said[member];
+    const struct participant_member *m = &p->members[member];
     bool receives = member < p->config.n_receivers;
     if (p->n_hello < p->dialog.n)
-        return !said->hello;
+        return !m->hello;
     if (p->n_needs < p->config.n_receivers)
-        return receives && !said->needs;
-    return p->go ? receives && !said->ready : said->by_nccl && !said->joined;
+        return receives && !m->needs;
+    return p->go ? receives && !m->ready : m->by_nccl && !m->joined;
 }
 
 // Returns the member that uses NCCL and has been silent for longest, if that is too long. -1 = none. In the first half
@@ -428,9 +428,9 @@ static int find_silent(const struct participant *p)
     int64_t now = clock_mono_ms(&clock_system);
     int found = -1;
     for (int i = 1; i < p->dialog.n; i++) {
-        const struct participant_said *said = &p->said[i];
-        int64_t silent = now - MAX(said->here_ms, half);
-        if (!said->by_nccl || said->ready || silent <= longest)
+        const struct participant_member *m = &p->members[i];
+        int64_t silent = now - MAX(m->here_ms, half);
+        if (!m->by_nccl || m->ready || silent <= longest)
             continue;
         longest = silent;
         found = i;
@@ -440,9 +440,9 @@ static int find_silent(const struct participant *p)
 
 static const char *waits_for(const struct participant *p, int member)
 {
-    const struct participant_said *said = &p->said[member];
-    int silent = p->go && said->by_nccl && !said->waits_for ? find_silent(p) : -1;
-    return silent < 0 || silent == member ? said->waits_for : p->config.names[silent];
+    const struct participant_member *m = &p->members[member];
+    int silent = p->go && m->by_nccl && !m->waits_for ? find_silent(p) : -1;
+    return silent < 0 || silent == member ? m->waits_for : p->config.names[silent];
 }
 
 // A late member may wait for another late member, so the message names several.

@@ -27,7 +27,7 @@ struct participant_config {
     const atomic_bool *canceled;
 };
 
-struct participant_said { // what a member has told the center; a receiver tells `over` to the witness
+struct participant_member { // what a member has told the center; a receiver tells `over` to the witness
     char *hello, *gpu, *needs;
     size_t hello_len, gpu_len, needs_len;
     const char *waits_for; // the name of the member that gives it nothing; NULL = none
@@ -40,7 +40,7 @@ struct participant_said { // what a member has told the center; a receiver tells
 struct participant {
     struct participant_config config;
     struct dialog dialog;
-    struct participant_said *said; // of each member, itself included; only the center and the witness fill it
+    struct participant_member *members; // itself included; only the center and the witness fill it
     int n_hello, n_gpu, n_needs, n_joined;
     char *not_joined;      // why a member could not join the communicator of NCCL; NULL = no member has failed
     uint64_t *wrote;       // bytes that each sender says that it has written to the memory of this receiver

@@ -97,16 +97,16 @@ static int say_hello(struct resharding *r, struct err *err)
     if (p->index) {
         dialog_say(&r->participant.dialog, 0, DIALOG_HELLO, text->data, rank_of(r) ? HELLO_HEAD : text->len);
     } else {
-        r->participant.said[0].hello_len = text->len;
-        r->participant.said[0].hello = buf_take(text);
+        r->participant.members[0].hello_len = text->len;
+        r->participant.members[0].hello = buf_take(text);
         r->participant.n_hello++;
     }
     return 0;
 }
 
-static const struct participant_said *first_of(const struct resharding *r, bool receivers)
+static const struct participant_member *first_of(const struct resharding *r, bool receivers)
 {
-    return &r->participant.said[receivers ? 0 : r->c->participant.n_receivers];
+    return &r->participant.members[receivers ? 0 : r->c->participant.n_receivers];
 }
 
 // All ranks of a group must describe the same weights.
@@ -114,10 +114,10 @@ static int check_hellos(const struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     for (int i = 0; i < r->participant.dialog.n; i++) {
-        const struct participant_said *said = &r->participant.said[i], *first = first_of(r, i < p->n_receivers);
-        if (said->hello_len < HELLO_HEAD)
+        const struct participant_member *m = &r->participant.members[i], *first = first_of(r, i < p->n_receivers);
+        if (m->hello_len < HELLO_HEAD)
             return err_set(err, ERR_PROTO, "%s says nothing about its weights", p->names[i]);
-        if (memcmp(said->hello, first->hello, 8) != 0)
+        if (memcmp(m->hello, first->hello, 8) != 0)
             return err_set(
                 err, ERR_INVALID,
                 "%s says other weights than rank 0: all ranks of a group need the same names, dtypes, shapes "
@@ -133,13 +133,13 @@ static void spread(struct resharding *r)
     struct buf all = BUF_INIT((size_t)3 * TRANSFER_SIDE_MAX);
     char len[4];
     for (int receivers = 0; receivers < 2; receivers++) {
-        const struct participant_said *s = first_of(r, receivers);
+        const struct participant_member *s = first_of(r, receivers);
         le_put_u32(len, (uint32_t)(s->hello_len - HELLO_HEAD));
         buf_append(&all, len, sizeof len);
         buf_append(&all, s->hello + HELLO_HEAD, s->hello_len - HELLO_HEAD);
     }
     for (int i = 0; i < p->dialog.n; i++)
-        buf_append(&all, p->said[i].hello + 8, WINDOW_PLACE_SIZE);
+        buf_append(&all, p->members[i].hello + 8, WINDOW_PLACE_SIZE);
     for (int i = 1; i < p->dialog.n; i++)
         dialog_say(&p->dialog, i, DIALOG_ALL, all.data, all.len);
     p->all_len = all.len;

@@ -32,15 +32,15 @@ static void say_needs(struct participant *p, const struct mover *m)
         free(needs);
         return;
     }
-    p->said[0].needs = needs;
-    p->said[0].needs_len = needs_len(p);
+    p->members[0].needs = needs;
+    p->members[0].needs_len = needs_len(p);
     p->n_needs++;
 }
 
 static int check_needs(const struct participant *p, struct err *err)
 {
     for (int i = 0; i < p->config.n_receivers; i++)
-        if (p->said[i].needs_len != needs_len(p))
+        if (p->members[i].needs_len != needs_len(p))
             return err_set(err, ERR_PROTO, "%s says nonsense", p->config.names[i]);
     return 0;
 }
@@ -54,7 +54,7 @@ static void join_by_nccl(struct participant *p, struct nccl_join *j)
     _cleanup_(free_p) bool *connects = xcalloc((size_t)p->config.n_receivers * (size_t)n_senders, sizeof *connects);
     for (int i = 0; i < p->config.n_receivers; i++)
         for (int k = 0; k < n_senders; k++)
-            connects[i * n_senders + k] = p->said[i].needs[k] == MOVER_CONNECTS;
+            connects[i * n_senders + k] = p->members[i].needs[k] == MOVER_CONNECTS;
     if (!nccl_join_ask(j, p, connects))
         return;
     while (p->decided == COMMIT_OPEN && !nccl_join_is_answered(j, p)) {
@@ -71,7 +71,7 @@ static void say_go(struct participant *p, const struct nccl_join *j, int witness
     le_put_u32(p->go, (uint32_t)witness);
     for (int i = 0; i < p->config.n_receivers; i++) {
         char *needs = p->go + HEAD + (size_t)i * len;
-        memcpy(needs, p->said[i].needs, len);
+        memcpy(needs, p->members[i].needs, len);
         for (int k = 0; j->n_asked && k < p->config.n_senders; k++)
             if (needs[k] == MOVER_CONNECTS && nccl_join_allows(j, p, i, p->config.n_receivers + k))
                 needs[k] = MOVER_USES_NCCL;

@@ -168,11 +168,11 @@ static void what_nobody_asks_for_is_kept_up_to_a_limit(void **state)
     struct fixture f = {0};
     char what[STAR_WHAT_SIZE];
     begin(&f, 1, 0);
-    for (int i = 0; i <= STAR_TOLD_MAX; i++)
-        send_pair(&f, i < STAR_TOLD_MAX ? "4 F32" : "5 F32");
+    for (int i = 0; i <= STAR_SENDS_MAX; i++)
+        send_pair(&f, i < STAR_SENDS_MAX ? "4 F32" : "5 F32");
     while (!is_deaf(f.star))
         usleep(1000);
-    for (int i = 0; i < STAR_TOLD_MAX; i++) {
+    for (int i = 0; i < STAR_SENDS_MAX; i++) {
         assert_int_equal(star_hear(f.star, 0, what, LIMIT_MS), 0);
         assert_string_equal(what, "4 F32");
     }
