@@ -16,7 +16,7 @@
 // Enough for nearly every object and its JSON tree while it is decoded. This memory is on the stack, so it costs
 // nothing.
 enum { DRAFT_BYTES = 4 * 1024, TREE_BYTES = 32 * 1024 };
-enum { SIZES = 64, SIZE_STEP = 64, SIZE_SPARE = 32 };
+enum { SIZES = 64, SIZE_STEP = 64, SIZE_SLACK = 32 };
 
 // The decoders of the fields of a kind besides its metadata. The object has `size` bytes and starts zeroed. Memory that
 // it keeps is from o->arena, other memory from `scratch`. Kinds that are not here have only metadata.
@@ -106,7 +106,7 @@ static _Thread_local uint32_t sizes[KIND_COUNT][SIZES];
 
 static bool fits(const struct object *o, size_t size)
 {
-    return o->arena.used <= size && size - o->arena.used <= SIZE_SPARE;
+    return o->arena.used <= size && size - o->arena.used <= SIZE_SLACK;
 }
 
 static int build_tightly(enum kind kind, const struct json *root, struct arena *scratch, struct object **ret,

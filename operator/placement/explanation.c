@@ -100,7 +100,7 @@ static const char *amount(const struct resource *r, const char *word, struct are
     return arena_printf(a, "%s %s%s", quantity_format(r->id, r->milli, a), word, name);
 }
 
-// "8 free nvidia.com/gpu", or "(8 nvidia.com/gpu, 32 cpu, 64Gi memory)" if no single resource is to blame.
+// "8 free nvidia.com/gpu", or "(8 nvidia.com/gpu, 32 cpu, 64Gi memory)" if no single resource is short.
 static const char *bundle_text(const struct search *s, const struct shape *shape, const struct shortage *sh)
 {
     enum { MOST = 5 };
