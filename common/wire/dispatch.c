@@ -320,7 +320,7 @@ static int from_ranks(struct dispatch *d, const struct dispatch_rule *rule, stru
     return 0;
 }
 
-static int plan_said(struct dispatch *d, const struct plan_input *in, struct err *err)
+static int plan_custom(struct dispatch *d, const struct plan_input *in, struct err *err)
 {
     const struct dispatch_rule *rule = in->rule;
     const struct grid *g = NULL;

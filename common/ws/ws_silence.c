@@ -6,7 +6,7 @@
 static int64_t limit(const struct ws_silence *s)
 {
     int64_t ms = s->pinged ? s->pong_ms : s->ping_ms;
-    return s->hurries ? MIN(ms, (int64_t)(s->pinged ? WS_SILENCE_PONG_MS : WS_SILENCE_PING_MS)) : ms;
+    return s->awaited ? MIN(ms, (int64_t)(s->pinged ? WS_SILENCE_PONG_MS : WS_SILENCE_PING_MS)) : ms;
 }
 
 void ws_silence_heard(struct ws_silence *s, int64_t now_ms)
@@ -17,7 +17,7 @@ void ws_silence_heard(struct ws_silence *s, int64_t now_ms)
 
 enum ws_silence_verdict ws_silence_ask(struct ws_silence *s, int64_t now_ms, bool waits, int64_t *ret_ms)
 {
-    s->hurries = waits;
+    s->awaited = waits;
     int64_t left = limit(s) - (now_ms - (s->pinged ? s->pinged_ms : s->heard_ms));
     *ret_ms = left;
     if (left > 0)
@@ -32,7 +32,7 @@ enum ws_silence_verdict ws_silence_ask(struct ws_silence *s, int64_t now_ms, boo
 
 bool ws_silence_sent(struct ws_silence *s)
 {
-    bool news = !s->hurries;
-    s->hurries = true;
+    bool news = !s->awaited;
+    s->awaited = true;
     return news;
 }

@@ -15,8 +15,8 @@ enum { WS_SILENCE_PING_MS = 1000, WS_SILENCE_PONG_MS = 4000 };
 struct ws_silence {
     int64_t ping_ms, pong_ms; // while nobody waits, and upper limits
     int64_t heard_ms, pinged_ms;
-    bool pinged; // since it was heard
-    bool hurries;
+    bool pinged;  // since it was heard
+    bool awaited; // somebody waits for the peer
 };
 
 enum ws_silence_verdict { WS_SILENCE_FINE, WS_SILENCE_PING, WS_SILENCE_DEAD };

@@ -110,7 +110,7 @@ RETIRED = (
      "the word of the glossary (docs/architecture.md)"),
     (r"(?i)(?<![a-z])stall(?:s|ed)?(?![a-z])",
      ("operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
-    (r"(?i)(?<![a-z])(?:archivist|blame[ds]?|greet(?:s|ed|ings?)?|hurry|last_words|lifelines?|seekers?|spare|story)(?![a-z])",
+    (r"(?i)(?<![a-z])(?:archivist|blame[ds]?|greet(?:s|ed|ings?)?|hurr(?:y|ies)|last_words|lifelines?|seekers?|spare|story)(?![a-z])",
      ("cli/", "common/", "operator/", "sdk/c/", "worker/"), "what it is or does"),
     (r"(?i)(?<![a-z])(?:openings?|sites?)(?![a-z])", ("operator/placement/",), "node, or candidate"),
     (r"struct (?:kept|known|own|returned|said|told)\b", ("",), "a noun"),

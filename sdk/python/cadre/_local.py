@@ -15,7 +15,7 @@ from . import _printing, _programs
 from ._client import Client
 from ._code import _archive
 
-_END_S, _HURRY_S = 30, 2  # how long ranks may take to end, normally and after the program was interrupted
+_END_S, _INTERRUPTED_S = 30, 2  # how long ranks may take to end, normally and after the program was interrupted
 _START_S = 30
 _PRINT_S = 5
 _USUAL = r"^cadre-local: taking calls at |\[agent\] signal 15: stopping$"
@@ -51,7 +51,7 @@ class LocalClient(Client):
         super().__init__(run.address, on_connection, on_output, trust, options)
 
     def __exit__(self, kind, *exc):
-        self._run.hurries = kind is not None
+        self._run.interrupted = kind is not None
         super().__exit__(kind, *exc)
 
     def _supply(self, name, archive):
@@ -89,7 +89,7 @@ class _Run:
         worker = _programs.find("cadre-worker", "CADRE_WORKER")
         folders = [os.path.dirname(os.path.abspath(worker))] if worker else []
         self.cpus, self.nodes = cpus or os.cpu_count() or 1, nodes
-        self._pid, self.hurries = os.getpid(), False
+        self._pid, self.interrupted = os.getpid(), False
         self._folder = tempfile.mkdtemp(prefix="cadre-")
         self.address = f"unix:{self._folder}/socket"
         self.archives = f"{self._folder}/archives"
@@ -129,12 +129,12 @@ class _Run:
         """Ends all processes of the run. May be called twice. In a child of fork(), it does nothing."""
         if self._pid != os.getpid():
             return
-        hurries = self.hurries or getattr(sys, "last_type", None) is KeyboardInterrupt  # nobody has caught it
+        interrupted = self.interrupted or getattr(sys, "last_type", None) is KeyboardInterrupt  # nobody has caught it
         for signo in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is None:
                 self._process.send_signal(signo)
             try:
-                self._process.wait(_HURRY_S if hurries and signo == signal.SIGTERM else _END_S)
+                self._process.wait(_INTERRUPTED_S if interrupted and signo == signal.SIGTERM else _END_S)
                 break
             except subprocess.TimeoutExpired:
                 pass

@@ -105,8 +105,8 @@ typedef struct cadre_client_options {
     int64_t connect_timeout_ms; // limit for one attempt; the first ones have 2 s; 0 = 10 s
     int64_t unreachable_ms;     // how long a call without a timeout waits for a connection; 0 = 60 s
     uint32_t max_calls;         // calls without an answer, plus kept answers; 0 = 10,000; at most 65,535
-    size_t max_body;  // bytes of a call's arguments, and of its result; 0 = 64 MiB. The library reuses this much memory
-                      // of earlier results, at least 144 MiB; the kernel may take it back
+    size_t max_body;  // bytes of a call's arguments, and of its result; 0 = 64 MiB. The library keeps up to this much
+                      // memory of earlier results for later ones, but at least 144 MiB; the kernel may take it back
     size_t max_bytes; // of waiting arguments, of unfinished and kept results, and of the last cadre_client_call(); 0 =
                       // 512 MiB
     // Reports the state of the connection, for logs: 1 and NULL, or 0 and the reason. May be NULL.
@@ -189,8 +189,8 @@ typedef struct cadre_client_request {
                           // of methods; NULL = none
     int idempotent; // 1: also CADRE_CLIENT_UNAVAILABLE if the call may have run: a worker or the connection was lost.
                     // If a worker died, the method itself may have declared this
-    int no_result;  // 1: ranks send no results; the result is null when all ranks have run the call. The same without
-                    // `done` and `keep`
+    int no_result;  // 1: ranks send no results; the result is null when all ranks have run the call. A call with
+                    // neither `done` nor `keep` gets no results, either
     int keep; // 1: the client keeps the answer for cadre_client_get(), also if there is `done`; not for blocking calls
     const char *role; // in a group with roles (spec.worker.roles): the object to call; NULL = no roles
     const char *via;  // of a call that a worker's method makes: the methods that wait for it (JSON, docs/protocol.md);
@@ -309,7 +309,7 @@ CADRE_CLIENT_API uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms)
 // For a `threaded` client: cadre_client_next() returns this call when it is answered. 0: the client does not keep the
 // answer of this call.
 CADRE_CLIENT_API int cadre_client_watch(cadre_client *c, uint64_t id);
-CADRE_CLIENT_API void cadre_client_forget(cadre_client *c, uint64_t id); // does not keep its answer (any longer)
+CADRE_CLIENT_API void cadre_client_forget(cadre_client *c, uint64_t id); // drops its answer, now or when it comes
 // 1: the call is answered, as far as the library has read; 0: it is open. Reads and sends nothing.
 CADRE_CLIENT_API int cadre_client_done(const cadre_client *c, uint64_t id);
 

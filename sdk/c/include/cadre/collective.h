@@ -6,17 +6,18 @@
 //   the same functions in the same order with the same types and counts. One thread uses a communicator at a time;
 //   several communicators may be used at the same time. It may outlive the call in which it was made.
 //
-//   Calls return when their work is done; those of a communicator with a stream, as soon as their work is on it.
+//   Calls return when their work is done. If the communicator has a stream, they return as soon as their work is on the
+//   stream.
 //
 //   Nothing waits longer than the limit of the communicator. When a member dies, its communicators are aborted: every
 //   call that is under way in them, and every later one, fails within a second and names the rank. When a member does
-//   not call, the others fail at the limit and name it. A communicator that has failed only can be freed; the members
+//   not call, the others fail at the limit and name it. After a failure, a communicator can only be freed. The members
 //   that are left, or the restarted group, make a new one.
 //
-//   With CADRE_COLLECTIVE_DEBUG=1 in the environment of all ranks, members that do not call the same get an error that
-//   names them; the two ends of a send and its receive likewise. The sender may get it in a later call. For that, calls
-//   other than cadre_send() wait on the host until the members have compared, also on a stream: cadre_recv() until the
-//   other member has called cadre_send().
+//   With CADRE_COLLECTIVE_DEBUG=1 in the environment of all ranks, members compare their calls. If they call different
+//   functions, or if a send differs from its receive, they get an error that names both sides. The sender may get this
+//   error in a later call. In debug mode, all calls except cadre_send() wait on the host, also on a stream, until the
+//   members have compared. cadre_recv() waits until the other member has called cadre_send().
 #ifndef CADRE_COLLECTIVE_H
 #define CADRE_COLLECTIVE_H
 
@@ -74,14 +75,15 @@ CADRE_EXPORT int cadre_comm_size(const cadre_comm *comm);
 CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
 
 // Types are those of batches: "F32", "BF16", "I64", ... All can be moved. gloo reduces F64, F32, F16, BF16 and
-// integers; NCCL does not reduce I16 and U16, but F8_E4M3 and F8_E5M2 from 2.24 on. `n` counts elements, which are
-// whole bytes together: an even number of F4, a multiple of 4 of F6_E2M3 and F6_E3M2. `in` and `out` may be the same
-// where both have the same size, but do not overlap otherwise. CADRE_INVALID_ARGUMENT: nothing was sent, the
-// communicator can be used.
+// integers. NCCL reduces the same types without I16 and U16, and from 2.24 on also F8_E4M3 and F8_E5M2. `n` counts
+// elements, which must fill whole bytes: an even number of F4, a multiple of 4 of F6_E2M3 and F6_E3M2. `in` and `out`
+// of cadre_all_reduce() may be the same memory. In all other functions they must not overlap. CADRE_INVALID_ARGUMENT:
+// nothing was sent, and the communicator can still be used.
 CADRE_EXPORT cadre_result cadre_all_reduce(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
                                            cadre_reduction reduction);
 CADRE_EXPORT cadre_result cadre_broadcast(cadre_comm *comm, const char *dtype, void *data, size_t n, int root);
-// n: of each member. `out` of the first and `in` of the next two have n * size elements, in the order of the members.
+// `n`: elements for each member. `out` of cadre_all_gather(), `in` of cadre_reduce_scatter(), and both of
+// cadre_all_to_all() have n * size elements, in the order of the members.
 CADRE_EXPORT cadre_result cadre_all_gather(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n);
 CADRE_EXPORT cadre_result cadre_reduce_scatter(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
                                                cadre_reduction reduction);
@@ -92,11 +94,12 @@ CADRE_EXPORT cadre_result cadre_send(cadre_comm *comm, const char *dtype, const 
 CADRE_EXPORT cadre_result cadre_recv(cadre_comm *comm, const char *dtype, void *data, size_t n, int from);
 CADRE_EXPORT cadre_result cadre_barrier(cadre_comm *comm);
 
-// Waits until all work on the communicator's stream is done, at most the limit. It also reports errors since the calls,
-// as does the next call: a member was lost, or a member has not called the same function as the others. When a member
-// dies, its collectives end within a second on the streams of the others, even if the program waits for these by CUDA.
-// Their output is then not valid, and this function says so. Only this function ends the wait for a member that does
-// not call. Without a stream: CADRE_OK, unless the communicator has failed.
+// Waits until all work on the communicator's stream is done, but not longer than the limit. This function and the next
+// call also report errors that came after the earlier calls returned: a member was lost, or a member has not called the
+// same function as the others. When a member dies, its collectives end within a second on the streams of the others,
+// even if the program waits for these by CUDA. Their output is then not valid, and this function says so. Only this
+// function ends the wait for a member that does not call. Without a stream: CADRE_OK, unless the communicator has
+// failed.
 CADRE_EXPORT cadre_result cadre_comm_wait(cadre_comm *comm);
 
 #ifdef __cplusplus

@@ -4,18 +4,18 @@
 // program. Modules in C need none of this: cadre-worker loads them (cadre/worker.h).
 //
 //   cadre_host_start()                    the loop begins on a thread of its own, and the proxies are dialed
-//   cadre_host_next(lane)   -> a call     lane 0: all methods without a concurrency group; then one lane a group
+//   cadre_host_next(lane)   -> a call     lane 0: all methods without a concurrency group; then one lane for each group
 //   cadre_host_room() / cadre_host_return() / cadre_host_fail(), then cadre_host_finish(call)
 //   cadre_host_next()       -> CADRE_HOST_STOP, on every lane, after SIGTERM, when all calls are finished
 //   cadre_host_end()        -> the exit code
 //
-//   Threads: one thread, always the same, pulls lane 0; any number pull another lane, and each of them holds as many
-//   calls as it likes. Calls of a lane come in the order in which each client sent them. The thread of lane 0 turns the
-//   loop while it waits and methods are brief; when it stays away for more than a few milliseconds, the loop's own
-//   thread does. So the connections live on whatever the program's threads do.
+//   Threads: one thread, always the same, pulls lane 0. Any number of threads may pull another lane, and each of them
+//   may hold any number of calls. Calls of a lane come in the order in which each client sent them. The thread of lane
+//   0 turns the loop while it waits and while methods are brief. When it stays away for more than a few milliseconds,
+//   the loop's own thread turns it. The connections therefore stay alive, whatever the program's threads do.
 //
-//   Signals: SIGTERM is the host's. fork(): the child has none of the host's connections, and SIGTERM is its own again;
-//   it must not call these functions.
+//   Signals: the host handles SIGTERM. fork(): the child has none of the host's connections, and the host does not
+//   handle SIGTERM there. The child must not call these functions.
 #ifndef CADRE_HOST_H
 #define CADRE_HOST_H
 
@@ -72,8 +72,8 @@ typedef struct cadre_host_options {
     int debug_fd; // a SOCK_SEQPACKET socket to the program's debugger, for worker.debug. It carries the lines that
                   // somebody types to the debugger, and the debugger's output back. -1 = no debugger
     int wake_fd;  // when it is readable, lane 0 reads it empty and returns CADRE_HOST_NONE. -1 = none
-    const char *awaits; // the SHA-256 of the archive of code that the program needs before it can begin. The host waits
-                        // for it in the bootstrap group, NAME.code, and ends. NULL = none
+    const char *awaits; // the SHA-256 of the archive of code that the program needs before it can begin. The host then
+                        // serves only the bootstrap group, NAME.code, until SIGTERM. NULL = none
     cadre_host_code code; // which clients' arguments may be opened even if this runs the sender's code, as with
                           // pickles. These clients may debug, too
 } cadre_host_options;

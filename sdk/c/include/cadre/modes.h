@@ -19,7 +19,7 @@
 #define CADRE_DISPATCH_MODES(X)                                                              \
     /* every rank gets the same arguments */                                                 \
     X(ONE_TO_ALL, 1, same, WHOLE, NOTHING, LIST)                                             \
-    /* the client gives a list of arguments, one a rank */                                   \
+    /* the client gives a list of arguments, one for each rank */                            \
     X(ALL_TO_ALL, 2, each, ELEMENTS, NOTHING, LIST)                                          \
     /* the same */                                                                           \
     X(DP_COMPUTE, 3, each, ELEMENTS, NOTHING, LIST)                                          \
@@ -32,7 +32,7 @@
     /* the same arguments for all; a list of the results of the first dp and tp */           \
     X(3D_PP_ONLY, 7, stage, WHOLE, MESHES, LIST)                                             \
     /* as `split` and `collect` say, in the call or in cadre_method_rule() */                \
-    X(SPLIT, 8, said, ROWS, RULE, JOINED)                                                    \
+    X(SPLIT, 8, custom, ROWS, RULE, JOINED)                                                  \
     /* as DP_COMPUTE_PROTO, but results are a list */                                        \
     X(DP_COMPUTE_METRIC, 9, each, ROWS, NOTHING, LIST)
 

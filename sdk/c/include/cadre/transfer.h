@@ -54,7 +54,7 @@ typedef struct cadre_weight_list { // the same on all ranks, except for the data
     size_t n_mesh;                 // at most 8; 0 = no tensor is split
     const cadre_weight *weights;
     size_t n;
-    void *stream; // a cudaStream_t: what is on it comes first; NULL = the default stream
+    void *stream; // a cudaStream_t: work that is on it already is done first; NULL = the default stream
 } cadre_weight_list;
 
 static inline void cadre_weight_list_init(cadre_weight_list *l)
@@ -73,8 +73,9 @@ CADRE_EXPORT void cadre_weights_free(cadre_weights *w); // accepts NULL
 // else may change the weights. If the result is not CADRE_OK, the message for the client is written, so `return r;` is
 // enough.
 CADRE_EXPORT cadre_result cadre_weights_move(cadre_weights *w, cadre_call *call, const cadre_weight_list *list);
-// Whether that call has brought new weights; and the id of the transfer that brought them, "" = none.
+// 1: the last cadre_weights_move() has brought new weights.
 CADRE_EXPORT int cadre_weights_arrived(const cadre_weights *w);
+// The id of the transfer that brought the present weights, "" = none.
 CADRE_EXPORT const char *cadre_weights_version(const cadre_weights *w);
 
 #ifdef __cplusplus

@@ -31,7 +31,7 @@ extern "C" {
 
 typedef enum cadre_result {
     CADRE_OK = 0,
-    CADRE_ERROR = 1,            // cadre_fail() said it, or no other code fits
+    CADRE_ERROR = 1,            // cadre_fail() has set the message, or no other code fits
     CADRE_INVALID_ARGUMENT = 2, // the client's fault
     CADRE_NOT_FOUND = 3,
     CADRE_OUT_OF_MEMORY = 4,
@@ -96,8 +96,8 @@ int cadre_world_size(const cadre_worker *w); // WORLD_SIZE
 int cadre_local_rank(const cadre_worker *w);
 int cadre_device(const cadre_worker *w); // index for cudaSetDevice(), -1 if this worker has no GPU
 // A member of `init`, during create(). If it is missing or null, *ret is `fallback`, and the result is CADRE_OK. If it
-// has another type, the result is CADRE_INVALID_ARGUMENT, with a reason as of cadre_create_fail(). A string is valid
-// until create() returns.
+// has another type, the result is CADRE_INVALID_ARGUMENT, and the reason is set as by cadre_create_fail(). A string is
+// valid until create() returns.
 cadre_result cadre_init_double(cadre_worker *w, const char *name, double fallback, double *ret);
 cadre_result cadre_init_int64(cadre_worker *w, const char *name, int64_t fallback, int64_t *ret);
 cadre_result cadre_init_string(cadre_worker *w, const char *name, const char *fallback, const char **ret);
@@ -157,7 +157,7 @@ const char *cadre_call_traceparent(const cadre_call *c);
 // A method may call its own group and other groups of its namespace, and wait for the results. The calls go through the
 // proxy, like any client's. In a pod, they have the rights of its ServiceAccount. They inherit the deadline of the
 // method's call. If that call is canceled or its client goes, waiting ends with CADRE_CANCELED. When the method
-// returns, calls that were started and not got are canceled. A call that would wait for this method to return, such as
+// returns, calls whose results it did not get are canceled. A call that would wait for this method to return, such as
 // a call to the same rank, is refused, unless a concurrency group gives it another thread.
 //
 // On CADRE_ERROR, the message for the client is already written, so `return r;` is enough.
@@ -214,8 +214,9 @@ cadre_result cadre_column_at(cadre_call *c, size_t i, const char **ret_name, con
 // Metadata, by name, as JSON.
 cadre_result cadre_arg_meta(cadre_call *c, const char *name, const char **ret, size_t *ret_len);
 
-// The result is a batch of everything that these functions return; they copy it. CADRE_INVALID_ARGUMENT: a name was
-// returned before, or the parts do not make one batch; at the latest when the method returns.
+// The result is a batch of everything that these functions get; they copy it. CADRE_INVALID_ARGUMENT: a name was
+// returned before, or the parts do not make one batch. If these functions do not notice it, the call fails when the
+// method returns.
 cadre_result cadre_return_tensor(cadre_call *c, const cadre_tensor *t);
 cadre_result cadre_return_column(cadre_call *c, const char *name, const char *json, size_t len);
 // Must be equal on all ranks whose results are joined. The exception is "metrics", an object: each of its values
@@ -232,11 +233,11 @@ cadre_result cadre_return_batch(cadre_call *c, const void *document, size_t len)
 // ---- tensors on the device --------------------------------------------------------------------------------------
 
 // A view is a tensor in the memory of this worker's GPU. In a worker without a GPU it is in memory of the host, and
-// `device` is -1; so a module can have code for both. Since ABI 3.
+// `device` is -1, so that a module can work in both. Since ABI 3.
 //
 // Each call has a stream, which is made when the call first needs the GPU. The host's copies for the call are put on
 // it. A method puts its kernels on it, too, or on the legacy default stream: these two wait for each other. When the
-// method returns, the host waits for both. What a method puts on other streams, it waits for itself.
+// method returns, the host waits for both. The method itself must wait for work that it puts on other streams.
 typedef struct cadre_view {
     const char *name; // this and the next three members are like those of cadre_tensor, until return
     const char *dtype;
@@ -250,8 +251,8 @@ typedef struct cadre_view {
 
 // A tensor of the arguments on the device, by name. If it came by a reference that keeps it on a device, it is there
 // already. Otherwise it is copied there once in a call, through pinned memory, and the end of the copy may still be on
-// the stream. Methods do not write to it. The errors of cadre_arg_tensor(). CADRE_NO_DEVICE: there is no driver, or the
-// GPU is not there. CADRE_OUT_OF_MEMORY: the GPU has no room. CADRE_CANCELED.
+// the stream. Methods must not write to it. The errors of cadre_arg_tensor(). CADRE_NO_DEVICE: there is no driver, or
+// the GPU is not there. CADRE_OUT_OF_MEMORY: the GPU has no room. CADRE_CANCELED.
 cadre_result cadre_arg_view(cadre_call *c, const char *name, cadre_view *ret);
 // The result is a batch of exactly these tensors, as with cadre_return_blank(). The method writes their values to
 // ret[i].data, with kernels or copies on the stream. It need not wait for them. If the client wants a reference
