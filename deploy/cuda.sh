@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Finds a CUDA toolkit, and sets one up from Python wheels where there is none (100 MB, no root, no driver needed).
-# Prints its folder, the one with bin/nvcc in it. What is there already is used again.
+# Prints its folder, the one with bin/nvcc in it. Uses parts again that are there already.
 #   cuda.sh [PART]...          toolkit (default): compiler and runtime; nccl: the collectives library, 300 MB;
-#                              sanitizer: compute-sanitizer, 30 MB. One line a part
+#                              sanitizer: compute-sanitizer, 30 MB. One line for each part
 #   cuda.sh --find [PART]...   installs nothing; fails where one is missing
 # Looked at, in this order: $CUDA_HOME, $CUDA_PATH, nvcc on the PATH, /usr/local/cuda, ~/.cache/cadre/cuda; for the
 # sanitizer, first compute-sanitizer on the PATH.
@@ -75,7 +75,7 @@ finish_nccl() { # FOLDER
     ln -s libnccl.so.2 "$1/nvidia/nccl/lib/libnccl.so"
 }
 
-# Without its documents, and what is for programs of 32 bits. It needs a driver to run, not for its version.
+# Removes its documents and the files for 32-bit programs. The sanitizer needs a driver to run, but not to print its version.
 finish_sanitizer() { # FOLDER
     local root=$1/nvidia/cu13
     rm -r "$root/compute-sanitizer/docs"

@@ -53,7 +53,7 @@ void reduce_own(const std::shared_ptr<gloo::Context> &context, std::vector<float
     gloo::allreduce(options);
 }
 
-// Of this process, with all of its threads.
+// The CPU time of this process, with all of its threads.
 double cpu_ms()
 {
     rusage u;

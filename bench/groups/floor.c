@@ -267,7 +267,7 @@ static void report(const struct bench *b, int rounds, const struct outcome_of_mi
     fflush(stdout);
 }
 
-// What the operator gives to the agents: as long as in an installation.
+// The values that the operator gives to the agents, as long as in an installation.
 static void prepare(struct floor *f, struct world *w)
 {
     f->w = w;

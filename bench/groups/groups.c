@@ -99,7 +99,7 @@ static double create_and_wait(struct world *w, const char *prefix, int pods)
     return (double)(w->trial.running_us - w->trial.began_us) / 1e3;
 }
 
-// What a restart does, by nobody's operator: one pod goes, then the rest of them, then there are as many new ones.
+// Does the same as a restart, without any operator: deletes one pod, then the rest, then creates as many new ones.
 static void restarts_of_pods(struct bench *b, int64_t times, struct samples *ret)
 {
     struct world *w = &b->world;

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Other managers of groups: built from Go modules, or from checkouts of their projects, into a cache that is keyed by what
-# pins them, and run as plain processes beside the control plane. What they need in the cluster comes out of their own
-# sources, which are the module as it lies in Go's module cache, or the checkout. Set before this is read: root, work,
-# devcluster.
+# pins them, and run as plain processes beside the control plane. Their objects in the cluster come from their own sources:
+# the module in Go's module cache, or the checkout. Set root, work and devcluster before you read this file.
 
 : "${root:?}" "${work:?}" "${devcluster:?}"
 managers_cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/peers

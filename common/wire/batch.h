@@ -2,8 +2,8 @@
 // Batches: rows that a call splits into pieces for its ranks, and joins again from their results. Two forms:
 //
 //   a safetensors document   dimension 0 of every tensor is the row. In __metadata__: `cadre.columns`, a JSON object of
-//                            lists with one value per row, for what is not a tensor; `cadre.meta`, a JSON object that
-//                            every piece gets whole; any other member, likewise
+//                            lists with one value per row, for values that are not tensors; `cadre.meta`, a JSON
+//                            object; other members. Every piece gets the last two as they are
 //   a JSON object of lists   of equal length: {"prompt": ["a", "b"], "n": [1, 2]}
 //
 // Values are never read or copied: a piece is a scatter list over the document, with a new head. Pure. Results are in

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the libraries for the programs of a wheel, as archives for one machine and glibc 2.28: from the sources of
 # Debian 12, with the compiler of the PyPI package ziglang. Prints their folder, ~/.cache/cadre/wheel/..., which has
-# toolchain.cmake for CMake, too. What is there already is used again; without it, sources newer than that are taken.
+# toolchain.cmake for CMake, too. Libraries that are there already are used again; without it, sources newer than that are taken.
 #   libraries.sh MACHINE    x86_64 or aarch64
 # Exit code 69: there is nothing to build it from, because an index of packages cannot be reached.
 set -euo pipefail

@@ -48,7 +48,7 @@ def read(path):
 
 
 def add_programs(build, libraries, package):
-    """What runs, and the terms of what is in it."""
+    """Adds the programs, and the licenses of the libraries in them."""
     os.makedirs(f"{package}/bin")
     for path in [LIBRARY, *PROGRAMS]:
         place = f"{package}/{'' if path == LIBRARY else 'bin/'}{os.path.basename(path)}"

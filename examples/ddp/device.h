@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device, with floats in its memory, on which the models compute. host.c is the CPU, gpu_ddp.cu a GPU.
 //
-// Work is done in the order in which it was started. What goes wrong shows in device_finish().
+// Work is done in the order in which it was started. device_finish() reports errors.
 #pragma once
 
 #include <cadre/worker.h>

@@ -34,7 +34,7 @@ THREAD float *element(const struct matrix *m, size_t layer, size_t i, size_t j)
     return m->at + layer * m->layer + i * m->row + j * m->column;
 }
 
-// All threads together fill the strips, from term `first` of the sums on. What is outside of a matrix counts as 0.
+// All threads together fill the strips, from term `first` of the sums on. Elements outside of a matrix count as 0.
 THREAD void product_load(const struct product *p, struct place at, size_t first, unsigned thread, struct strips *strips)
 {
     for (unsigned n = thread; n < DEPTH * TILE; n += THREADS) {

@@ -32,8 +32,8 @@ int gateway_certificate(struct gateway *g, const char *cert_pem, const char *key
 void gateway_stop(struct gateway *g);
 bool gateway_idle(const struct gateway *g); // no peer is connected
 
-// For the owner, which says what is in the cluster (router_group_set(), router_worker_exited()) and asks who is
-// connected.
+// For the owner. It tells the router about the cluster (router_group_set(), router_worker_exited()), and asks which
+// peers are connected.
 struct router *gateway_router(struct gateway *g);
 // Calls router_group_gone(), and forgets the tickets of the group.
 void gateway_group_gone(struct gateway *g, const char *uid);

@@ -245,7 +245,7 @@ int keys_complete(const struct keys *k, const struct keys *memory, struct certif
     return r;
 }
 
-// --- what came of it
+// --- the result
 
 bool keys_trusted(const struct keys *k)
 {

@@ -31,7 +31,7 @@ int keys_complete(const struct keys *k, const struct keys *memory, struct certif
                   struct arena *a, struct keys *ret, const char **ret_patch, struct err *err);
 
 // Returns true if all keys that pods and their processes trust are there. The pods do not notice if the other keys are
-// made anew.
+// replaced.
 bool keys_trusted(const struct keys *k);
 // Returns the entries that `before` lacks and that came from the memory: "ca.key, tls.key". NULL: none.
 const char *keys_put_back(const struct keys *before, const struct keys *memory, const struct keys *after,

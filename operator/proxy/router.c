@@ -146,7 +146,7 @@ static bool members_go_on_failing(struct tenant *t, unsigned *work)
     return true;
 }
 
-// The process will not answer its calls. `what` says what has become of it. If there are thousands of calls, most get
+// The process will not answer its calls. `what` says why. If there are thousands of calls, most get
 // their errors in later turns.
 static void fail_pending(struct router *r, struct member *m, const char *what, const struct process_end *end)
 {

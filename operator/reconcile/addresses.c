@@ -56,7 +56,7 @@ static bool rest_may_come(struct group_decision *d, bool first)
     if (left > 0)
         plan_requeue(d->plan, left);
     else
-        d->plan->waits[WAIT_ADDRESSES] = (struct wait){0}; // the next change waits anew
+        d->plan->waits[WAIT_ADDRESSES] = (struct wait){0}; // the wait of the next change starts again
     return left > 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends of a group: it succeeds, fails, or runs out of time. Also what is kept of it then, and for how long.
+// The ends of a group: it succeeds, fails, or runs out of time. It also decides what is kept then, and for how long.
 #pragma once
 
 #include "operator/reconcile/group_decision.h"

@@ -38,7 +38,7 @@ static int64_t since_ms(const struct gang_place_request *r, const struct line_an
 }
 
 // Nodes that are already held are kept, so that their free room adds up. But if one of them has become useless, all are
-// chosen anew.
+// chosen again.
 static bool still_good(const struct cluster *c, const struct line_answer *t)
 {
     for (size_t i = 0; i < t->n_hold; i++) {

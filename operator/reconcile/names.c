@@ -222,7 +222,7 @@ static int render(const struct workergroup *wg, const struct gang_pod *p, struct
 int group_pod_render(const struct workergroup *wg, const struct gang_pod *p, struct arena *a, const char **ret_json,
                      struct err *err)
 {
-    struct arena scratch = ARENA_INIT; // the parsed template is larger than the pod, and each pod parses it anew
+    struct arena scratch = ARENA_INIT; // the parsed template is larger than the pod, and each pod parses it again
     const char *json;
     int r = render(wg, p, &scratch, &json, err);
     if (r == 0)

@@ -162,7 +162,7 @@ std::vector<Bytes> take(const char *data, size_t len, int n)
     return list;
 }
 
-// What one collective has under way. Of each pair of members, what is sent arrives in order.
+// The transfers of one collective that are under way. Between two members, bytes arrive in the order sent.
 class Flow
 {
   public:

@@ -175,7 +175,7 @@ void cow_args_end(struct cow_args *s)
         free(s);
 }
 
-// Does what cow_args_settle() has not done yet. What the program let go is skipped: nobody needs it, and it may be
+// Does the rest of cow_args_settle(). It skips arguments that the program let go: nobody needs them, and they may be
 // clean already.
 static void own_all(void)
 {

@@ -99,7 +99,7 @@ cgroup_remove() {
     done
 }
 
-cgroup_rest() { # PATH: what is left of it, and the threads in it
+cgroup_rest() { # PATH: prints the groups that are left below it, and their threads
     local dir tasks
     while read -r dir; do
         tasks=$(cat "$dir/tasks" "$dir/cgroup.threads" 2>/dev/null | tr '\n' ' ') || true

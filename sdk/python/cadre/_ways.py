@@ -55,7 +55,7 @@ class _No(Exception):
 
 
 def find(given):
-    """The first Way that works. Unavailable lists what was tried."""
+    """Returns the first Way that works. Unavailable lists all that it tried."""
     cluster = any((given.context, given.kubeconfig, given.service_account))
     tried = []
     for look in (_kubeconfig,) if cluster else (_environment, _pod, _kubeconfig):

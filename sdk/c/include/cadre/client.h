@@ -105,8 +105,9 @@ typedef struct cadre_client_options {
     int64_t connect_timeout_ms; // limit for one attempt; the first ones have 2 s; 0 = 10 s
     int64_t unreachable_ms;     // how long a call without a timeout waits for a connection; 0 = 60 s
     uint32_t max_calls;         // calls without an answer, plus kept answers; 0 = 10,000; at most 65,535
-    size_t max_body;  // bytes of a call's arguments, and of its result; 0 = 64 MiB. The library keeps up to this much
-                      // memory of earlier results for later ones, but at least 144 MiB; the kernel may take it back
+    size_t max_body;  // bytes of a call's arguments, and of its result; 0 = 64 MiB. The library keeps memory of earlier
+                      // results for later ones: up to max_body, or up to 144 MiB if that is more. The kernel may take
+                      // it back
     size_t max_bytes; // of waiting arguments, of unfinished and kept results, and of the last cadre_client_call(); 0 =
                       // 512 MiB
     // Reports the state of the connection, for logs: 1 and NULL, or 0 and the reason. May be NULL.
