@@ -122,7 +122,7 @@ static void put_advice(struct explain *s)
 // Numbers and conditions
 
 // The first PlacementGroup that a WorkerGroup uses; NULL: it has its own pods.
-static const char *pool_of(const struct explain *s)
+static const char *placementgroup_of(const struct explain *s)
 {
     const cJSON *groups = document_get(document_get(document_get(s->in->group, "spec"), "placement"), "groups");
     return document_count(groups) ? text_of(groups->child, "name") : NULL;
@@ -142,7 +142,7 @@ static void put_progress(struct explain *s)
                "\nAttempt %" PRId64 ": %" PRId64 " of %" PRId64 " workers ready; of %" PRId64 " %s %" PRId64
                " have a node, %" PRId64 " are ready\n",
                number_of(st, "attempt", 0), number_of(st, "readyWorkers", 0), number_of(st, "worldSize", 0),
-               replicas ? replicas : number_of(spec, "replicas", 1), pool_of(s) ? "bundles" : "pods",
+               replicas ? replicas : number_of(spec, "replicas", 1), placementgroup_of(s) ? "bundles" : "pods",
                number_of(st, "scheduledReplicas", 0), number_of(st, "readyReplicas", 0));
     buf_printf(s->out, "Restarts: %" PRId64 "; %" PRId64 " count towards maxRestarts (%" PRId64 ")\n",
                number_of(st, "restarts", 0), number_of(st, "restartsCountTowardsMax", 0),
@@ -251,9 +251,9 @@ static void put_pods(struct explain *s)
     size_t n = document_count(document_get(s->in->pods, "items")), i = 0;
     if (!s->in->pods)
         return;
-    if (n == 0 && pool_of(s)) {
+    if (n == 0 && placementgroup_of(s)) {
         buf_printf(s->out, "\nPods: those of its PlacementGroups: kubectl get pods -l cadre.dev/group=%s-plg\n",
-                   pool_of(s));
+                   placementgroup_of(s));
         return;
     }
     if (n == 0) {

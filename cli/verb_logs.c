@@ -117,15 +117,15 @@ static void print_line(const struct logs *l, const char *line, size_t len)
 }
 
 // Prints the data as whole lines.
-static void pass(const struct logs *l, struct buf *held, const char *data, size_t n)
+static void pass(const struct logs *l, struct buf *line, const char *data, size_t n)
 {
     while (n) {
         const char *end = memchr(data, '\n', n);
         size_t len = end ? (size_t)(end - data) + 1 : n;
-        if (buf_append(held, data, len) < 0 || end) {
-            print_line(l, buf_str(held), held->len);
-            buf_reset(held);
-            held->over = false;
+        if (buf_append(line, data, len) < 0 || end) {
+            print_line(l, buf_str(line), line->len);
+            buf_reset(line);
+            line->over = false;
         }
         data += len;
         n -= len;
@@ -141,7 +141,7 @@ static bool unread(const struct pollfd *out)
 
 static int pass_all(const struct logs *l, const struct kubectl_args *args, struct err *err)
 {
-    struct buf held = BUF_INIT(LINE_MAX_LEN);
+    struct buf line = BUF_INIT(LINE_MAX_LEN);
     char data[64 << 10];
     pid_t pid;
     struct pollfd fds[2] = {{.events = POLLIN}, {.fd = STDOUT_FILENO}};
@@ -152,10 +152,10 @@ static int pass_all(const struct logs *l, const struct kubectl_args *args, struc
         if (n == 0)
             break;
         if (n > 0)
-            pass(l, &held, data, (size_t)n);
+            pass(l, &line, data, (size_t)n);
     }
-    print_line(l, buf_str(&held), held.len);
-    buf_done(&held);
+    print_line(l, buf_str(&line), line.len);
+    buf_done(&line);
     close(fds[0].fd);
     if (!process_interrupted() && !unread(&fds[1]))
         return process_wait(pid);

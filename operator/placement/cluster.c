@@ -14,7 +14,7 @@ struct cluster {
     struct map occupants; // by "namespace/name"
     struct room **nodes;  // the rooms whose node exists, in natural order
     size_t n_nodes, size_nodes;
-    struct map holders; // by UID
+    struct map owners; // by UID
     int32_t lowest_priority;
     uint64_t epoch;
     int64_t outage_ms; // when the API server was back from its last outage; 0 = there was none
@@ -43,9 +43,9 @@ void cluster_free(struct cluster *c)
         occupant_free(value);
     for (size_t i = 0; map_next(&c->rooms, &i, NULL, &value);)
         room_free(value);
-    for (size_t i = 0; map_next(&c->holders, &i, NULL, &value);)
+    for (size_t i = 0; map_next(&c->owners, &i, NULL, &value);)
         free(value);
-    map_done(&c->holders);
+    map_done(&c->owners);
     map_done(&c->occupants);
     map_done(&c->rooms);
     free(c->nodes);
@@ -173,38 +173,38 @@ int32_t cluster_lowest_priority(const struct cluster *c)
     return c->lowest_priority;
 }
 
-// The strings of a holder come from the owner reference of the last pod in its list.
-static struct holder *holder_of(struct cluster *c, const char *uid)
+// The strings of an owner come from the owner reference of the last pod in its list.
+static struct pod_owner *owner_of(struct cluster *c, const char *uid)
 {
-    struct holder *h = map_get(&c->holders, uid);
-    if (!h) {
-        h = xcalloc(1, sizeof *h);
-        list_init(&h->occupants);
-        map_set(&c->holders, uid, h);
+    struct pod_owner *o = map_get(&c->owners, uid);
+    if (!o) {
+        o = xcalloc(1, sizeof *o);
+        list_init(&o->occupants);
+        map_set(&c->owners, uid, o);
     }
-    return h;
+    return o;
 }
 
-static void holder_describe(struct holder *h)
+static void owner_describe(struct pod_owner *o)
 {
-    const struct meta *m = &CONTAINER_OF(h->occupants.prev, struct occupant, of_holder)->pod->obj.meta;
-    h->kind = m->owner.kind;
-    h->ns = m->ns;
-    h->name = m->owner.name;
+    const struct meta *m = &CONTAINER_OF(o->occupants.prev, struct occupant, of_owner)->pod->obj.meta;
+    o->kind = m->owner.kind;
+    o->ns = m->ns;
+    o->name = m->owner.name;
 }
 
 static void move_in(struct cluster *c, struct occupant *t)
 {
     room_take(t->room, t);
-    list_init(&t->of_holder);
+    list_init(&t->of_owner);
     if (!t->pod)
         return;
     c->lowest_priority = MIN(c->lowest_priority, t->pod->priority);
     const char *uid = t->pod->obj.meta.owner.uid;
     if (uid) {
-        struct holder *h = holder_of(c, uid);
-        list_append(&h->occupants, &t->of_holder);
-        holder_describe(h);
+        struct pod_owner *o = owner_of(c, uid);
+        list_append(&o->occupants, &t->of_owner);
+        owner_describe(o);
     }
 }
 
@@ -216,20 +216,20 @@ static void move_out(struct cluster *c, struct occupant *t)
     const char *uid = t->pod->obj.meta.owner.uid;
     if (!uid)
         return;
-    struct holder *h = map_get(&c->holders, uid);
-    list_remove(&t->of_holder);
-    if (!list_empty(&h->occupants)) {
-        holder_describe(h);
+    struct pod_owner *o = map_get(&c->owners, uid);
+    list_remove(&t->of_owner);
+    if (!list_empty(&o->occupants)) {
+        owner_describe(o);
         return;
     }
-    map_del(&c->holders, uid);
-    free(h);
+    map_del(&c->owners, uid);
+    free(o);
 }
 
-const struct holder *cluster_next_holder(const struct cluster *c, size_t *i)
+const struct pod_owner *cluster_next_owner(const struct cluster *c, size_t *i)
 {
     void *value = NULL;
-    return map_next(&c->holders, i, NULL, &value) ? value : NULL;
+    return map_next(&c->owners, i, NULL, &value) ? value : NULL;
 }
 
 // Puts `next` (NULL = nobody) in the place of the occupant with this key.

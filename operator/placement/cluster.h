@@ -52,12 +52,12 @@ int64_t cluster_silent_ms(const struct cluster *c,
 bool cluster_silent(const struct cluster *c, const char *name, int64_t now_ms, int64_t *ret_ms);
 
 // An object whose pods take room.
-struct holder {
+struct pod_owner {
     const char *kind, *ns, *name;
-    struct list occupants; // struct occupant, by `of_holder`
+    struct list occupants; // struct occupant, by `of_owner`
 };
 // The next one, in no order: *i is 0 at first. NULL at the end. Borrowed; valid until the next change.
-const struct holder *cluster_next_holder(const struct cluster *c, size_t *i);
+const struct pod_owner *cluster_next_owner(const struct cluster *c, size_t *i);
 
 // The lowest priority of the pods that take room. INT32_MAX: there has been no pod yet.
 int32_t cluster_lowest_priority(const struct cluster *c);

@@ -262,15 +262,15 @@ static struct usage usage_of(const struct search *s, const bool *qualified, int 
 }
 
 struct consumer {
-    const struct holder *holder;
+    const struct pod_owner *owner;
     int64_t amount;
 };
 
-static int64_t amount_of(const struct holder *h, const bool *qualified, int id)
+static int64_t amount_of(const struct pod_owner *o, const bool *qualified, int id)
 {
     int64_t sum = 0;
-    LIST_FOREACH(l, &h->occupants) {
-        const struct occupant *t = CONTAINER_OF(l, struct occupant, of_holder);
+    LIST_FOREACH(l, &o->occupants) {
+        const struct occupant *t = CONTAINER_OF(l, struct occupant, of_owner);
         if (t->room->node && qualified[t->room->number])
             sum = amount_add(sum, resources_get(&t->requests, id));
     }
@@ -281,19 +281,19 @@ static bool is_before(const struct consumer *a, const struct consumer *b)
 {
     if (a->amount != b->amount)
         return a->amount > b->amount;
-    int r = str_cmp(a->holder->ns, b->holder->ns);
-    return (r ? r : str_cmp(a->holder->name, b->holder->name)) < 0;
+    int r = str_cmp(a->owner->ns, b->owner->ns);
+    return (r ? r : str_cmp(a->owner->name, b->owner->name)) < 0;
 }
 
 enum { CONSUMERS = 3 };
 
-// The holders that use most of this resource.
+// The owners that use most of this resource.
 static size_t most_of(const struct cluster *c, const bool *qualified, int id, struct consumer top[CONSUMERS])
 {
     size_t n = 0;
-    const struct holder *h;
-    for (size_t i = 0; (h = cluster_next_holder(c, &i));) {
-        struct consumer u = {h, amount_of(h, qualified, id)};
+    const struct pod_owner *o;
+    for (size_t i = 0; (o = cluster_next_owner(c, &i));) {
+        struct consumer u = {o, amount_of(o, qualified, id)};
         if (u.amount <= 0)
             continue;
         if (n < CONSUMERS)
@@ -324,10 +324,10 @@ static const char *use_line(const struct search *s, const struct cluster *c, con
     const char *text = arena_printf(s->arena, "in use there: %s of %s", quantity_format(what->id, u.used, s->arena),
                                     amount(&(struct resource){what->id, u.all}, "", s->arena));
     for (size_t i = 0; i < n; i++) {
-        const struct holder *h = top[i].holder;
+        const struct pod_owner *o = top[i].owner;
         u.used -= top[i].amount;
         text = arena_printf(s->arena, "%s, %s by %s %s/%s", text, quantity_format(what->id, top[i].amount, s->arena),
-                            h->kind, h->ns, h->name);
+                            o->kind, o->ns, o->name);
     }
     return u.used > 0 ? arena_printf(s->arena, "%s, %s by others\n", text, quantity_format(what->id, u.used, s->arena))
                       : arena_printf(s->arena, "%s\n", text);

@@ -10,8 +10,8 @@
 // A pod that takes room. A pod from the watch shares its requests with the object that the store has anyway. An assumed
 // pod has a copy behind this struct.
 struct occupant {
-    struct list link;      // in the room
-    struct list of_holder; // in the owner (cluster.h); linked to itself if the pod has no owner of ours
+    struct list link;     // in the room
+    struct list of_owner; // in the owner (cluster.h); linked to itself if the pod has no owner of ours
     struct room *room;
     const struct pod *pod; // a reference; NULL = assumed: we create it, and have not seen it yet
     struct resources requests;
