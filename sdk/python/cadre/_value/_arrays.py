@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that are arrays of numpy and nothing else, such as the arguments and results of most calls that are long. Their
-pickles differ in the values of the arrays only, so of arrays that look the same a pickle is made, and opened, only once.
+"""Values that are arrays of numpy and nothing else, such as the arguments and results of most long calls. Arrays with the
+same dtypes and shapes have the same pickle, because their values lie beside it. So it is made, and opened, only once.
 """
 
 from collections import namedtuple
