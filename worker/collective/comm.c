@@ -269,7 +269,7 @@ static void name_other(const struct cadre_comm *c, const struct backend_op *op, 
     bool sends = op->kind == BACKEND_SEND;
     bool passed_on = c->debug && c->index && op->peer;
     err_set(err, ERR_TIMEOUT,
-            "%s waited %lld ms to %s %s: that has not called cadre_%s(), is stopped, or cannot be reached%s%s%s",
+            "%s waited %lld ms to %s %s, which has not called cadre_%s(), is stopped, or cannot be reached%s%s%s",
             c->names[c->index], (long long)c->limit_ms, sends ? "send to" : "receive from", c->names[op->peer],
             sends ? "recv" : "send", passed_on ? "; or " : "", passed_on ? c->names[0] : "",
             passed_on ? " is stopped, which passes on what the two say in debug mode" : "");

@@ -292,9 +292,9 @@ static const char *waits_for_12(enum team_kind kind)
 {
     switch (kind) {
     case TEAM_RECV:
-        return "ms to receive from rank 12: that has not called cadre_send(), is stopped, or cannot be reached";
+        return "ms to receive from rank 12, which has not called cadre_send(), is stopped, or cannot be reached";
     case TEAM_SEND:
-        return "ms to send to rank 12: that has not called cadre_recv(), is stopped, or cannot be reached";
+        return "ms to send to rank 12, which has not called cadre_recv(), is stopped, or cannot be reached";
     default:
         return "rank 12 does not answer";
     }

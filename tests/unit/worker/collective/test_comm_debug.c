@@ -310,9 +310,10 @@ static void who_does_not_send_is_named_at_the_limit(void **state)
     (void)state;
     team_start(&t, MEMBERS, SHORT_LIMIT_MS, receive_in_vain, NULL);
     team_hear(&t, 2, line, sizeof line);
-    assert_string_equal(line, "recv: rank 12 waited 3000 ms to receive from rank 11: that has not called cadre_send(), "
-                              "is stopped, or cannot be reached; or rank 10 is stopped, which passes on what the two "
-                              "say in debug mode");
+    assert_string_equal(line,
+                        "recv: rank 12 waited 3000 ms to receive from rank 11, which has not called cadre_send(), "
+                        "is stopped, or cannot be reached; or rank 10 is stopped, which passes on what the two "
+                        "say in debug mode");
     assert_int_equal(team_wait(&t, 2), 0);
     for (int i = 0; i < 2; i++) {
         kill(t.pids[i], SIGKILL);
