@@ -5,6 +5,7 @@
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/batch_layout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -278,6 +279,31 @@ static void two_ranks_add_their_rank(void **state)
     free(d.data);
 }
 
+static void a_layout_puts_the_widest_values_first_and_keeps_the_order_of_equals(void **state)
+{
+    (void)state;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    const uint64_t two[] = {2};
+    const char *const dtypes[] = {"U8", "F64", "I16", "U64"};
+    struct safetensors_tensor tensors[4];
+    struct batch_layout l;
+    struct batch b;
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(batch_layout_tensor(dtypes[i], dtypes[i], two, 1, &tensors[i], &err), 0);
+    assert_int_equal(batch_layout_of(tensors, 4, "{\"p\":[1,2]}", NULL, &a, &l, &err), 0);
+    const size_t want[] = {36, 0, 32, 16};
+    assert_memory_equal(l.offsets, want, sizeof want);
+    assert_int_equal(l.len, 38);
+    assert_int_equal(batch_read_head(l.head.own.data, l.head.own.len, &a, &b, &err), 0);
+    assert_int_equal(b.rows, 2);
+    assert_int_equal(safetensors_find(&b.doc, "U8")->offset, l.head.own.len + 36);
+    assert_int_equal(batch_layout_check(&tensors[0], "ab", 2, &err), 0);
+    assert_int_equal(batch_layout_check(&tensors[0], NULL, 2, &err), ERR_INVALID);
+    assert_int_equal(batch_layout_check(&tensors[0], "abc", 3, &err), ERR_INVALID);
+    batch_layout_done(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +318,7 @@ int main(void)
         cmocka_unit_test_teardown(results_that_differ_are_not_joined, batch_teardown),
         cmocka_unit_test_teardown(what_is_no_batch_is_refused, batch_teardown),
         cmocka_unit_test_teardown(two_ranks_add_their_rank, batch_teardown),
+        cmocka_unit_test(a_layout_puts_the_widest_values_first_and_keeps_the_order_of_equals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
