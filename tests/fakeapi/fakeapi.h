@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An HTTP/1.1 server on the loop of the test, on a free port of 127.0.0.1, that does to its clients what a real API
-// server does only on a bad day. What it answers is a list of rules; the first that matches a request and is not used
-// up decides. Without one the answer is 404. It never asserts: it records, and the test looks afterwards.
+// server does only on a bad day. A list of rules decides what it answers: it uses the first rule that matches a request
+// and is not used up. Without such a rule, it answers 404. It never asserts: it records, and the test looks afterwards.
 #pragma once
 
 #include "common/base/loop.h"

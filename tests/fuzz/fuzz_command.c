@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands to an agent, one a line; the first byte of each says its kind. What can be read is given to a
-// supervisor, and its processes get an environment.
+// Commands to an agent, one a line; the first byte of each says its kind. A supervisor gets each command that can be
+// read, and its processes get an environment.
 #include "common/base/mem.h"
 #include "worker/agent/supervisor.h"
 

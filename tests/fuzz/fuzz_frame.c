@@ -16,7 +16,7 @@ static void must(bool holds)
         abort();
 }
 
-// What came out of the frames, without how it was cut.
+// The content of the frames, without how it was cut.
 static void read_frames(const uint8_t *data, size_t size, bool server, size_t step, struct buf *out)
 {
     struct frame_reader r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first record of a connection. 'm': what a worker process declares; else what the gateway reads in every HELLO.
-// What is refused is refused with words; what is taken keeps the promises of its header.
+// Each refusal has a message. Accepted values are as their header says.
 #include "operator/gateway/hello.h"
 #include "operator/proxy/member.h"
 

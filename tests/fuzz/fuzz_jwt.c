@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens as a peer shows them. 'k': a JWKS, the rest of the input; else a token that is checked with one key. What is
-// refused is refused with words; no signature comes to be right by chance.
+// Tokens as a peer shows them. 'k': a JWKS, the rest of the input; else a token that is checked with one key. Each
+// refusal has a message. No signature is right by chance.
 #include "common/base/str.h"
 #include "operator/identity/jwt.h"
 #include "operator/identity/ticket.h"

@@ -34,7 +34,7 @@ static void parses(const char *json, struct arena *a)
     must(json && json_parse(json, strlen(json), NULL, a, &root, &err) == 0);
 }
 
-// What is written reads back as the same.
+// Written text reads back as the same.
 static void status_round_trip(const struct workergroup *wg, struct arena *a)
 {
     const struct object *o;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records from a peer. The first byte says how: bit 0 whole bodies, bits 1 to 7 how the rest is cut. What the reader
-// hands out is written again by a record_writer and must read back as the same.
+// Records from a peer. The first byte says how: bit 0 whole bodies, bits 1 to 7 how the rest is cut. A record_writer
+// writes the records of the reader again, and they must read back as the same.
 #include "common/base/mem.h"
 #include "common/wire/record_reader.h"
 #include "common/wire/record_writer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A safetensors document from a peer. What is read is written again with the same values and must read back as the
-// same tensors and metadata.
+// A safetensors document from a peer. The test writes it again with the same values, and it must read back as the same
+// tensors and metadata.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/safetensors.h"

@@ -502,7 +502,7 @@ static void settle(struct scene *s)
     close_expelled(s);
     for (size_t i = 0; i < CLIENTS; i++) {
         struct client *c = &s->clients[i];
-        // What stands behind a body that never ended ends with its connection.
+        // Input behind a body that never ended ends with its connection.
         bool cut_off = record_reader_unfinished(&c->end.reader) != UINT64_MAX;
         client_reads(s, c);
         must(c->n_open == 0 || cut_off);

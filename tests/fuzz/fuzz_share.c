@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A peer of this host that lends memory and gives back ours: records of a length and a type each, one after the other.
-// Type 'b' is a descriptor of what it lends, any other a MEMORY or RETURN. What is borrowed lies in an area that it
-// has.
+// Type 'b' is a descriptor of memory that it lends, any other a MEMORY or RETURN. Borrowed bytes lie in an area that
+// the peer has.
 #include "common/wire/share.h"
 
 #include "common/base/mem.h"

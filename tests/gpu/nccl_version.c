@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-// What worker/collective/nccl.c has of nccl.h, so that it is built without it.
+// The parts of nccl.h that worker/collective/nccl.c copies, so that it builds without nccl.h.
 _Static_assert(ncclSuccess == 0 && ncclRemoteError == 6 && ncclInProgress == 7, "results");
 _Static_assert(sizeof(ncclUniqueId) == 128, "the unique id");
 _Static_assert(ncclInt8 == 0 && ncclUint8 == 1 && ncclInt32 == 2 && ncclUint32 == 3 && ncclInt64 == 4, "types");

@@ -210,7 +210,7 @@ static void info_is_a_table(void **state)
     assert_non_null(strstr(buf_str(&world.out), "\"worldSize\": 4"));
 }
 
-// What the operator says of the group.
+// The operator's answer about the group.
 static void set_status(const char *reason, const char *status, const char *refusal)
 {
     const struct group_facts facts = {.uid = GATEWAY_UID,

@@ -12,7 +12,7 @@
 #define GATEWAY_UID "6e8a-llama"
 
 // Tokens of clients: "alice" may call, "bob" may not, "short" may for a moment, "late" is answered when the test
-// wants it, anything else is nobody's. Of pods: "pod NAME UID".
+// wants it, anything else belongs to nobody. Tokens of pods: "pod NAME UID".
 struct gateway_fixture {
     struct loop *loop;
     struct authority authority;
@@ -76,7 +76,7 @@ void gateway_client(struct gateway_peer *p, struct gateway_fixture *f); // alice
 void gateway_worker(struct gateway_peer *p, struct gateway_fixture *f, uint32_t rank, uint32_t attempt);
 void gateway_worker_hello(struct gateway_peer *p, uint32_t rank, const char *ticket);
 
-// What comes back for these bytes until the connection ends; the caller frees.
+// Returns the answer to these bytes until the connection ends. The caller frees it.
 char *gateway_ask(struct gateway_fixture *f, const void *bytes, size_t len);
 char *gateway_post(struct gateway_fixture *f, const char *path, const char *token, const char *body);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WorkerGroup or PlacementGroup and what surrounds it, from JSON as the API server writes it. What is
-// as usual is left out: {"like": "pod 0 n1"}, and what is special about it (likeness.h):
+// A WorkerGroup or PlacementGroup and what surrounds it, from JSON as the API server writes it. Usual members are left
+// out: {"like": "pod 0 n1"}, and what is special about it (likeness.h):
 //
 //   {"now": TIME, "waitingStatuses": N, "workergroup": {...}, "pods": [...], "nodes": [...], "service": {...},
 //    "slices": [{...}] of a Service without a selector; where there is no such member it has one,
@@ -15,12 +15,11 @@
 //    "placementgroups": [{...}], "neighbours": [{"name", "master"}], of a WorkerGroup on their bundles,
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //
-// Only workergroup is required, or placementgroup in its place. Pods of other owners take room, and are none of the
-// group's business. Of the agents of a PlacementGroup's pods only what they have lost counts. The text
-// @spec-hash@ stands for the hash of what the group's pods are made from by its present spec (@worker-hash@: of what
-// its processes are), which is also the one that memory.dryRun speaks of; what the dry run answered is the rendered pod
-// itself. In a PlacementGroup's pods it is the hash of the template, and
-// @shape-N@ its N-th shape of bundles.
+// Only workergroup is required, or placementgroup in its place. Pods of other owners take room, but do not belong to
+// the group. From the agents of a PlacementGroup's pods, only lost GPUs count. The text @spec-hash@ stands for the hash
+// of the fields of the present spec that the group's pods are made from (@worker-hash@: that its processes are made
+// from). memory.dryRun is about the same hash, and the dry run has answered with the rendered pod itself. In a
+// PlacementGroup's pods, @spec-hash@ is the hash of the template, and @shape-N@ is its N-th shape of bundles.
 #pragma once
 
 #include "operator/reconcile/group_reconcile.h"
@@ -51,7 +50,7 @@ void group_case_free(struct group_case *c);
 // The present decision; valid until the next one of the case.
 const struct plan *group_case_decide(struct group_case *c);
 
-// What pods under an agent are made with here. A ticket reads "ticket-ATTEMPT-RANK".
+// The setup with which pods under an agent are made here. A ticket reads "ticket-ATTEMPT-RANK".
 extern const struct agent_setup group_case_setup;
 
 // The hash of what the pods of this group are made from, 0 if it cannot be run.

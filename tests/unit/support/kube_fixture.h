@@ -15,7 +15,7 @@ struct kube_fixture {
     struct certs certs;
 };
 
-// What a callback said. Zeroed before the request, released by answer_done().
+// The arguments of a callback. Zeroed before the request, released by answer_done().
 struct answer {
     int calls; // of the callback
     struct err err;

@@ -11,5 +11,5 @@
 
 #include "common/base/arena.h"
 
-// The document in full. What cannot be read fails the test.
+// The document in full. The test fails if the text cannot be read.
 const char *likeness_expand(const char *json, struct arena *a);

@@ -11,8 +11,8 @@
 //   held n3
 //
 // `gpu` stands for nvidia.com/gpu; cpu, memory, pods and names with a '/' are amounts too; any other NAME=VALUE of a
-// node is a label. A node has 110 pods unless it says so, a bundle takes one. What is used is held by one pod that
-// nobody evicts; a `pod` line makes others, of a WorkerGroup where it says so. A gang that is patient preempts nobody.
+// node is a label. A node has 110 pods unless it says so, a bundle takes one. One pod that nobody evicts takes the used
+// amounts. A `pod` line makes other pods; with `group`, they belong to a WorkerGroup. A patient gang preempts nobody.
 // `bundles`, `avoid` and `held` belong to the gang above them; with on= they are there already, and counted. Several
 // gangs may follow; each is planned as if the others were not there.
 #pragma once
@@ -41,8 +41,8 @@ struct world *world_new(const char *text); // what it cannot read fails the test
 void world_free(struct world *w);
 
 void world_place(struct world *w, const struct world_gang *g, struct placement *ret);
-// What the planner says to a gang: "Placed", with how many pods that evicts, then a line a node, "n1: 0-1,3"; or the
-// verdict and the message.
+// The answer of the planner to a gang: "Placed" with the number of evicted pods, then a line for each node, "n1:
+// 0-1,3"; or the verdict and the message.
 const char *world_answer(struct world *w, const struct world_gang *g);
 // All gangs one after the other, each under its line.
 const char *world_answers(struct world *w);

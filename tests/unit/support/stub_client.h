@@ -34,6 +34,6 @@ bool stub_quiet(struct kube_client *c);        // after a few turns nothing is a
 // The end of a call; the call is gone then. status 2xx: success with that body.
 void stub_answer(struct stub_call *call, int status, const char *body);
 void stub_fail(struct stub_call *call, int code, const char *message);
-// Of a stream: bytes, then its good end.
+// For a stream: bytes, then its good end.
 void stub_data(struct stub_call *call, const char *bytes, size_t n);
 void stub_end(struct stub_call *call);

@@ -76,7 +76,7 @@ static void short_strings_lie_side_by_side(void **state)
     arena_done(&a);
 }
 
-// What was built in several blocks takes no more than `used` in one.
+// An object that was built in several blocks takes no more than `used` in one block.
 static void used_is_what_one_block_would_take(void **state)
 {
     (void)state;

@@ -86,7 +86,7 @@ static void several_go_on_in_turns(void **state)
         assert_int_equal(s[i].done, s[i].n);
 }
 
-// What may be long stops often enough, and is the same as in one go.
+// Long work stops often enough, and has the same result as in one go.
 
 struct long_text {
     char *text;

@@ -36,7 +36,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// What was written since the last call, without its time.
+// Returns the text written since the last call, without its time.
 static const char *written(void)
 {
     long end = lseek(STDERR_FILENO, 0, SEEK_END);

@@ -97,7 +97,7 @@ static void waiting_is_no_work(void **state)
     loop_run_once(*state, WAIT_MS);
     loop_run_once(*state, 1);
     assert_true(observed.turns >= 2);
-    // What else the machine did meanwhile may count as work, the wait does not.
+    // Other work of the machine may count as work. The wait does not.
     int64_t took_us = clock_mono_us(&clock_system) - begun_us;
     assert_true(observed.longest_us <= took_us - (WAIT_MS - EARLY_MS) * 1000);
 }

@@ -281,7 +281,7 @@ static bool has_arrived(const struct traffic *t, const struct transfer_plan *pla
     return first < stream->pieces + stream->i;
 }
 
-// What can be moved now, some of it. Whether anything was moved.
+// Moves some of the bytes that can move now. Returns whether any moved.
 static bool run_stream(const struct scene *c, const struct transfer_plan *plan, struct traffic *t, uint32_t from,
                        uint32_t to, struct rand *r)
 {
@@ -327,8 +327,8 @@ static bool have_same(const struct side *s, size_t tensor, uint32_t a, uint32_t 
     return memcmp(&x, &y, sizeof x) == 0 && shard_elements(&x);
 }
 
-// Of the ranks of a pod that have the same block of the only tensor, none has done more than so many bytes more than
-// another one.
+// Checks the ranks of a pod that have the same block of the only tensor: none has moved more than so many bytes more
+// than another one.
 static void check_even(const struct side *s, const uint64_t *load, uint64_t slack)
 {
     for (uint32_t a = 0; a < s->world; a++)
@@ -459,8 +459,8 @@ static void print_pieces(const struct transfer_plan *plan, uint32_t senders, str
     }
 }
 
-// Two senders have two rows each. Of the receivers, which want all rows, rank 0 is beside sender 0; 1 to 4 are on the
-// other node, and of these, 1 and 2 in one pod, 3 and 4 in another one.
+// Two senders have two rows each. All receivers want all rows. Receiver 0 is beside sender 0. Receivers 1 to 4 are on
+// the other node: 1 and 2 in one pod, 3 and 4 in another one.
 static void what_enters_a_node_or_a_pod_is_relayed_there(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@ struct doc json_doc(const char *text);
 struct doc tensor_doc(const char *name, enum safetensors_dtype dtype, size_t rows, size_t width, uint8_t first,
                       const char *columns, const char *meta);
 struct doc doc_slice(const struct doc *d, size_t from, size_t rows);
-// Of pieces in their order, of `rows` rows and `added` of padding.
+// Joins pieces in their order: `rows` rows, and `added` rows of padding.
 int doc_join(const struct doc *docs, size_t n, size_t rows, size_t added, struct doc *ret, struct err *err);
 void text_is(const struct doc *d, const char *want);
 const uint8_t *row(const struct doc *d, const char *name, size_t i, size_t *ret_len);

@@ -213,7 +213,7 @@ static void a_column_may_be_long(void **state)
     buf_done(&text);
 }
 
-// What is repeated may be long, however little of it there is.
+// Each batch repeats the names, so the number of tensors and columns is limited, even if there are few rows.
 static void there_may_be_so_many_segments(void **state)
 {
     (void)state;

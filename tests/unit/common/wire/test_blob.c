@@ -184,7 +184,7 @@ static void grows(void *ctx)
     blob_unref(b);
 }
 
-// What is copied is counted by the fiber that copies it.
+// The fiber that copies bytes counts them.
 static void a_blob_that_grows_long_is_never_copied_as_a_whole(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void the_first_write_to_a_body_maps_one_short_page(void **state)
     free(in_core);
 }
 
-// Of whichever lengths: blocks of malloc(), mappings, and one that is too long to be kept.
+// Blocks of all kinds of lengths: from malloc(), mappings, and one that is too long to be kept.
 static void in_such_a_loop_what_is_too_much_goes_in_steps(void **state)
 {
     static const size_t sizes[] = {BLOCK_CACHE_MIN,          BLOCK_CACHE_OWN - 1,  BLOCK_CACHE_OWN, BLOCK_CACHE_OWN + 1,

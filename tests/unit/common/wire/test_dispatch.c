@@ -166,7 +166,7 @@ static void named_meshes(void **state)
     gives(RECORD_SPLIT, "{\"mesh\":\"train\",\"dims\":[\"dp\"]}",
           "{\"at\":{\"tp\":\"first\",\"pp\":\"last\",\"dp\":\"all\"}}", 8, infer, train,
           "2: 0 0 1 1 0 0 1 1 > 4 6 joined");
-    // What workers say of themselves, the number of their replica and whether they have the output, is a rule as well.
+    // Workers may also report the number of their replica and whether they have the output. This becomes a rule, too.
     gives(RECORD_SPLIT, "{\"index\":[0,0,1,1,0,0,1,1]}", "{\"ranks\":[4,6]}", 8, NULL, NULL,
           "2: 0 0 1 1 0 0 1 1 > 4 6 joined");
     sums(infer, "{\"dims\":[\"dp\"]}", "{\"at\":{\"tp\":0}}", (const int[]){1, 2}, (const int[]){1, 3});

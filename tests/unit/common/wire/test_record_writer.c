@@ -536,7 +536,8 @@ static void a_full_queue_takes_no_more_of_a_stream(void **state)
     assert_int_equal(add(3000), 0); // parts that are out do not count
 }
 
-// What the writer itself takes is somebody's, until it is out; what they have no room for is counted, and goes out too.
+// A quota pays for the bytes that the writer takes, until they are out. Bytes above the quota are counted, and go out,
+// too.
 static void what_waits_is_paid_for(void **state)
 {
     (void)state;

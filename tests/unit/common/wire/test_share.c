@@ -336,7 +336,7 @@ static void memory_that_ends_is_forgotten(void **state)
     end_done(&p.to);
 }
 
-// What a peer sends that is wrong: the body, by hand.
+// A wrong body from a peer, made by hand.
 static void refused(uint8_t type, const uint32_t *words, size_t n, const char *why)
 {
     struct pair p;

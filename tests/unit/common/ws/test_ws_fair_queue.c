@@ -198,7 +198,7 @@ struct reader {
     struct ws_owner *owner;
 };
 
-// Who is next, as an index of readers; it is ready again at once.
+// Returns the index of the next reader, which is ready again at once.
 static long next_of(struct ws_fair_queue *t, struct reader *readers, size_t bytes)
 {
     struct reader *r = CONTAINER_OF(ws_fair_queue_next(t), struct reader, ready);

@@ -136,7 +136,7 @@ static void start_server(bool tls)
     ws_fixture_listen(&f, "127.0.0.1:0", tls);
 }
 
-// What a client of TLS sends first.
+// The first bytes of a TLS client.
 static size_t client_hello(unsigned char *out, size_t size)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());

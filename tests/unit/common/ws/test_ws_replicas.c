@@ -273,7 +273,7 @@ static void after_a_change_it_looks_again_before_long(void **state)
     ws_replicas_free(r);
 }
 
-// Of a second, at least for half a minute; then still every few seconds, until all are there again.
+// It looks every second for at least half a minute, then every few seconds, until all are there again.
 static void after_a_loss_it_looks_again_and_again(void **state)
 {
     (void)state;

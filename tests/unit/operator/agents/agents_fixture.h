@@ -37,7 +37,7 @@ struct fixture {
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 
-// What the owners of connections do. The functions without an error argument must succeed.
+// The actions of the owners of connections. The functions without an error argument must succeed.
 int join_as(struct fixture *f, int connection, const struct agent_identity *id, const char *hello, struct err *err);
 void join(struct fixture *f, int connection, const char *hello); // as POD
 void leave(struct fixture *f, int connection);

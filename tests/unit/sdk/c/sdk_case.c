@@ -60,7 +60,7 @@ cadre_client_request request_of(const char *method)
     return r;
 }
 
-// What a blocking call brings back, as text; an error as "CODE message".
+// The result of a blocking call, as text; an error as "CODE message".
 const char *call(struct fixture *f, const cadre_client_request *r)
 {
     static char text[2048];

@@ -14,7 +14,7 @@ struct fixture {
     cadre_client_error error;
 };
 
-// What a call that was started became.
+// The outcome of a call that was started.
 struct outcome {
     int n;
     cadre_client_code code;

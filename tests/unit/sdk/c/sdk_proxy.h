@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A proxy for tests of the client library, on a thread of its own because the library's functions may block. What it
-// answers depends on the method:
+// A proxy for tests of the client library, on a thread of its own because the library's functions may block. Its answer
+// depends on the method:
 //
 //   echo      the arguments                    mute    nothing, until it is canceled
 //   big       a string of as many bytes        fail    an error with all that an error may have

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// What goes out
+// Calls that are sent
 
 static void a_call_brings_its_result(void **state)
 {
@@ -160,7 +160,7 @@ static void references_are_arguments_of_what_is_done_with_them(void **state)
     assert_int_equal(sdk_proxy_saw(&f->proxy, "{\"method\":\"object.free\"} {\"$ref\":\"cadre:1:x\"}\n"), 1);
 }
 
-// What is refused here
+// Calls that are refused here
 
 static void requests_that_make_no_sense_are_refused(void **state)
 {

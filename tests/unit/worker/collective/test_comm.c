@@ -207,7 +207,7 @@ static void one_member_needs_nobody(void **state)
 
 // Trouble
 
-// What is sent is more than connections hold: who sends it waits for who takes it.
+// The connections cannot store all bytes that are sent, so the sender waits for the receiver.
 static cadre_result call(cadre_comm *c, enum team_kind kind, int victim)
 {
     enum { MUCH = 4 << 20 };

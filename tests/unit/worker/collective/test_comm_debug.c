@@ -161,7 +161,7 @@ static cadre_result call_pair(const struct team_member *m, cadre_comm *c, const 
     return m->index == p->to ? cadre_recv(c, p->dtype, x, p->n, p->from) : CADRE_OK;
 }
 
-// Two go well, then the two ends differ. Who was not told by that call is told by the next one.
+// Two go well, then the two ends differ. If that call does not tell a member, its next call does.
 static int differ_in_a_pair(const struct team_member *m, void *ctx)
 {
     const struct pair *p = ctx, same = {p->from, p->to, "F32", 4, false};

@@ -137,7 +137,7 @@ static int refuse_to_reduce(const struct team_member *m, cadre_comm *c, enum saf
     return 0;
 }
 
-// Of elements that are smaller than a byte.
+// Elements that are smaller than a byte.
 static int refuse_parts_of_bytes(const struct team_member *m, cadre_comm *c)
 {
     static const struct {

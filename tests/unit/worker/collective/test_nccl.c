@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the back end nccl makes of trouble that NCCL and the GPU have: over a stand-in for both (nccl_stand_in.c). What
-// its collectives give is in test_comm.c.
+// The errors of the back end nccl if NCCL or the GPU has trouble, over a stand-in for both (nccl_stand_in.c).
+// test_comm.c tests the results of its collectives.
 #include "tests/unit/support/team.h"
 
 #include "common/base/mem.h"

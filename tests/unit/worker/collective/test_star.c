@@ -181,7 +181,7 @@ static void what_nobody_asks_for_is_kept_up_to_a_limit(void **state)
     end(&f);
 }
 
-// It would pass on what others say. What it has passed on before still counts.
+// It would pass on the messages of others. Messages that it passed on before still count.
 static void when_the_first_member_has_gone_nobody_waits_to_hear(void **state)
 {
     (void)state;

@@ -261,7 +261,7 @@ static bool is_inside(const void *at, size_t len)
     return m && (const char *)at + len <= m->address + m->len;
 }
 
-// Of memory that is not pinned it returns when it is done.
+// With memory that is not pinned, it returns when it is done.
 OFFERED int cuMemcpyAsync(uint64_t to, uint64_t from, size_t len, void *stream)
 {
     struct op op = {.turn = run_copy, .to = (void *)(uintptr_t)to, .from = (void *)(uintptr_t)from, .len = len};

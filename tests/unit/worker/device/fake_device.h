@@ -18,7 +18,7 @@ struct op {
     void *ctx;
     uint64_t number;
     int64_t due_ns;
-    // Of a copy, an event, a kernel.
+    // For a copy, an event or a kernel:
     void *to;
     const void *from;
     size_t len;

@@ -175,7 +175,7 @@ static void a_result_on_the_device_comes_to_the_host(void **state)
     end(&f);
 }
 
-// What another call gets for a reference to the object.
+// The arguments that another call gets for a reference to the object.
 static cadre_result look(void *self, cadre_call *c)
 {
     const struct fixture *f = self;

@@ -52,7 +52,7 @@ static size_t swap(struct back_buffer *s)
     return copied;
 }
 
-// What is around the block stays as it is.
+// The memory around the block does not change.
 static void exchange(struct back_buffer *s, char *block, size_t len, size_t most_copied)
 {
     char before = block[-1], after = block[len];

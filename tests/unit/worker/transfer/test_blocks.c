@@ -211,7 +211,7 @@ static void rooms_that_are_being_freed_are_waited_for_no_longer_than_the_transfe
     end_with_kernel(&f, stream);
 }
 
-// What was decided is carried out, also where the time of the transfer has ended meanwhile.
+// A decision is carried out, even if the time of the transfer has ended meanwhile.
 static void new_weights_that_were_decided_for_are_taken_late(void **state)
 {
     struct fixture f;

@@ -16,7 +16,7 @@
 
 enum { ROWS = 64, COLUMNS = 1024, LEN = ROWS * COLUMNS * 4, STEP = 100 * 1000 };
 
-// Of two senders, each has half of the rows. There are four receivers, and each gets a quarter of the columns.
+// Two senders have half of the rows each. Four receivers get a quarter of the columns each.
 static struct {
     struct arena arena;
     struct transfer_side sides[2];

@@ -96,7 +96,7 @@ static void so_it_is_with_connections_of_the_last_transfer(void **state)
     victims(SIGSTOP, true, true, 2, deciding_of_two);
 }
 
-// Senders are on another machine. Of the receivers, two are in one container, and each relays to the others.
+// Senders are on another machine. Two receivers are in one container, and each relays to the others.
 static const char *const machines[] = {"Bb", "Bb", "Bc", "Aa", "Aa"};
 
 static void so_it_is_with_connections_and_relays(void **state)

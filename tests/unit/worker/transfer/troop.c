@@ -57,7 +57,7 @@ static void name_members(const struct troop_scene *c)
         troop_names[i] = i < c->n_receivers ? all[0][i] : all[1][i - c->n_receivers];
 }
 
-// What goes through connections
+// Bytes over connections
 
 static bool *is_counted; // by descriptors: somebody has come for weights
 static uint64_t given;
@@ -91,7 +91,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
     return n;
 }
 
-// What is written to the memory of others
+// Bytes written to the memory of others
 
 static uint64_t written;
 static enum troop_refusal refused;
