@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user can do about a group, by the reason of a condition.
+// Advice to a user about a group, by the reason of a condition.
 #pragma once
 
 const char *advice_of(const char *reason); // NULL = there is no advice for it

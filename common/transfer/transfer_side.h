@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a group says about its weights: its mesh, and how the mesh splits each tensor. Ranks send it to each other as
+// A group's description of its weights: its mesh, and how the mesh splits each tensor. Ranks send it to each other as
 // bytes, little endian:
 //
 //   u32 dimensions of the mesh   each: u32 size, u8 length, name

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a server listens.
+// The sockets on which a server listens.
 #pragma once
 
 #include "common/ws/ws_server_state.h"

@@ -12,8 +12,8 @@
 enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
 enum { DRY_RUNS_FURTHER = 15 }; // dry runs of bundles with further shapes, besides the first shape
 
-// What the operator learned about a gang by trying. It is kept in memory only: if it is lost, the operator sends a
-// request again, and decides the same.
+// The results of the tries that the operator has made for a gang. It keeps them in memory only. Without them, the
+// operator sends a request again, and decides the same.
 struct gang_memory {
     enum dry_run_state dry_run;
     uint64_t dry_run_hash;               // of the pod that was tried (struct action)

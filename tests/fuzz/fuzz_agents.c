@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two agents of one pod say, and what is done about them; one event a line, its first byte says which:
+// Events of two agents of one pod, one in each line. The first byte says which event:
 //
 //   h  an agent joins with this HELLO       l  the present connection is lost      g  the pod is gone
 //   p s e t r b  PREPARED STARTED EXITED STOPPED REFUSED HEARTBEAT with this body  P S R T  a command is sent

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two replicas say whom they see; one record a line, its first byte says which: a b. A line with A or B is
-// the end of its connection, and the next one is new.
+// Reports of two replicas, one record in each line. The first byte names the replica, a or b. A line with A or B ends
+// its connection, and the next line begins a new one.
 #include "operator/agents/replica_reports.h"
 
 #include "common/base/mem.h"

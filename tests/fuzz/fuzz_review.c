@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an API server answers about a token. 'a': whether somebody may do something; else who it is. Nobody is let in by
-// an answer that does not say so in the API server's words.
+// Answers of an API server about a token. 'a': about a right; else about its owner. Only an answer in the API server's
+// words lets somebody in.
 #include "operator/identity/review.h"
 
 #include "common/base/str.h"

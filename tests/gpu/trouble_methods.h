@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong on GPUs, on demand: for tests/gpu/test_gpu.sh. C that is C++, too: the module trouble (trouble.cu)
-// and the one for the stand-ins for the driver and for NCCL (stand_in_trouble.c) include it once, and define these. An
-// `int` is an error of CUDA, 0 = none.
+// Methods that make something go wrong on a GPU, for tests/gpu/test_gpu.sh. C that is C++, too: the module trouble
+// (trouble.cu) and the one for the stand-ins for the driver and for NCCL (stand_in_trouble.c) include it once, and
+// define these. An `int` is an error of CUDA, 0 = none.
 #pragma once
 
 #include <cadre/collective.h>

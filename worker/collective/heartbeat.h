@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a member of a star asks the members that it is connected to whether they run, and when it counts one of them as
-// silent. Pure. It counts questions, not time, so a process that itself did not run for a while does not report
+// Decides when a member of a star asks the members that it is connected to whether they run, and when it counts one of
+// them as silent. Pure. It counts questions, not time, so a process that itself did not run for a while does not report
 // others as lost. A process may stand still from one question to the next, so there are many questions.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the center tells a member that is to join a communicator of NCCL:
+// The message of the center to a member that is to join a communicator of NCCL:
 //
 //   u64 number of the communicator, u32 n, u32 pairs of this member, struct nccl_flow_sizes: u64 round, u64 packed,
 //   u32 runs; the unique id, u32 rank of each member of the transfer, all ones = it is not in it

@@ -77,7 +77,7 @@ int nccl_link_poll(const struct nccl_link *l, const char *what, struct err *err)
     return nccl_comm_poll(&l->comm, what, err);
 }
 
-// What a communicator uses until NCCL has ended it.
+// The device and the stream that a communicator uses until NCCL has ended it.
 struct used {
     struct device *device;
     void *stream;

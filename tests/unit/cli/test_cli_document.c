@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kubectl-cadre reads out of answers.
+// How kubectl-cadre reads answers.
 #include "cli/document.h"
 #include "common/base/mem.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `kubectl cadre why` says, from the objects of tests/golden/why.
+// The output of `kubectl cadre why` for the objects of tests/golden/why.
 #include "cli/cli_options.h"
 #include "cli/explain.h"
 #include "cli/plain.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `kubectl cadre top` makes of two answers of group.stats.
+// How `kubectl cadre top` computes rates from two answers of group.stats.
 #include "cli/rates.h"
 #include "common/base/mem.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users' code does on a bad day.
+// A module that misbehaves in all ways in which users' code may.
 #include <cadre/worker.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is watched from outside: a rank that is late, and what ranks print.
+// A module for tests that watch ranks from outside: a late rank, and output.
 #include <cadre/worker.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a store does when a watch has seen the deletion of the object with this name. Unknown names are fine.
+// Tells a store that a watch has seen the deletion of the object with this name. Unknown names are fine.
 #pragma once
 
 #include "operator/runtime/store.h"

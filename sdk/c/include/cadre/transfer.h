@@ -63,7 +63,7 @@ static inline void cadre_weight_list_init(cadre_weight_list *l)
     l->size = sizeof *l;
 }
 
-// What an object keeps from one transfer to the next: memory for the next weights. The kernel may take this memory
+// The memory for the next weights, which an object keeps from one transfer to the next. The kernel may take this memory
 // back. One thread uses it at a time.
 typedef struct cadre_weights cadre_weights;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a group says about its weights arrives as it was, and nonsense is refused.
+// A group's description of its weights arrives unchanged, and nonsense is refused.
 #include "common/transfer/transfer_side.h"
 
 #include "common/base/mem.h"

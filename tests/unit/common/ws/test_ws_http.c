@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server does with HTTP requests and with peers that do not keep to the rules, over a plain socket.
+// How the server handles HTTP requests, and peers that break the rules, over a plain socket.
 #include "tests/unit/common/ws/ws_fixture.h"
 
 #include "common/base/mem.h"

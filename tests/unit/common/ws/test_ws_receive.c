@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client sends after its handshake, byte by byte, without TLS and with it: the same codec reads both, past
-// libwebsockets.
+// Bytes of a client after its handshake, without TLS and with it. The same codec reads both, past libwebsockets.
 #include "tests/unit/common/ws/ws_fixture.h"
 
 #include "common/base/mem.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What made libwebsockets stall, spin or drop connections before its buffers were made large enough: many connections
-// at once, with and without TLS, messages of all sizes up to 8 MiB in both directions, flow control switched on and off
-// everywhere, and thousands of idle connections beside them. Everything must arrive unchanged, and nothing may be left.
+// Loads that made libwebsockets stall, spin or drop connections before its buffers were made large enough: many
+// connections at once, with and without TLS, messages of all sizes up to 8 MiB in both directions, flow control
+// switched on and off everywhere, and thousands of idle connections beside them. Everything must arrive unchanged, and
+// nothing may be left.
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/wire/record_reader.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What agents report about the GPUs of their pods, and the results: facts, the lists of the ranks, metrics.
+// Reports of agents about the GPUs of their pods, and the results: facts, the lists of the ranks, metrics.
 #include "operator/agents/devices.h"
 
 #include "tests/unit/operator/agents/agents_fixture.h"

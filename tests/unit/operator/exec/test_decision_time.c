@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a silent node counts as lost. The clocks of the cluster do not matter.
+// A silent node counts as lost after its time, whatever the clocks of the cluster say.
 #include "operator/exec/decision_time.h"
 
 #include "common/base/log.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens between decisions: the world changes while a plan is carried out.
+// Events between decisions: the cluster changes while a plan is carried out.
 #include "tests/unit/operator/exec/controller_case.h"
 
 #include "common/base/str.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to calls when processes die, groups restart or are deleted, and limits are reached (docs/calls.md).
+// The outcome of calls when processes die, groups restart or are deleted, and limits are reached (docs/calls.md).
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include "common/base/str.h"

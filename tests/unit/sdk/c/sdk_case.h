@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the client library share: a client, its proxy, and what became of calls.
+// The parts that tests of the client library share: a client, its proxy, and outcomes of calls.
 #pragma once
 
 #include "sdk/c/include/cadre/client.h"

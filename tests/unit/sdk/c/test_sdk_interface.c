@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the client library needs no proxy.
+// Functions of the client library that need no proxy.
 #include "sdk/c/client/settings.h"
 
 #include <setjmp.h>

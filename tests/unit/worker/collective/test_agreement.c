@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is about to do what, where not all do the same.
+// The text that names what each member is about to do, if they differ.
 #include "worker/collective/agreement.h"
 
 #include <setjmp.h>

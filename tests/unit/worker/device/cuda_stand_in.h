@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stand-in for libcuda.so.1 (cuda_stand_in.c) has for tests and for the stand-in for NCCL.
+// Functions of the stand-in for libcuda.so.1 (cuda_stand_in.c), for tests and for the stand-in for NCCL.
 #pragma once
 
 #include <stdbool.h>

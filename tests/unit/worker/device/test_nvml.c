@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver says of GPUs. The driver is a stand-in, in its library path (nvml_stand_in.c).
+// Reports of the driver about GPUs. The driver is a stand-in, in its library path (nvml_stand_in.c).
 #include "worker/device/nvml.h"
 
 #include "common/base/clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What proxies hear about transfers that methods run on other threads.
+// Proxies hear about transfers that methods run on other threads.
 #include "worker/host/progress.h"
 
 #include "tests/unit/support/patience.h"
