@@ -133,6 +133,7 @@ HARD = (
     (r"\bsuch" + GAP + r"that\b", "so that, or two sentences"),
     (r"(?-i:\b(?:Nor|Never|Nowhere|Only" + GAP + r"then|So))" + GAP + r"(?:is|are|does|do|has|have|can)\b(?!" + GAP + "to)",
      "the subject first"),
+    (r"(?-i:(?m:^[ \t]*//[ \t](?:What|Who|Whose|Of)[ \t](?!to do)))", "a noun or a verb first"),
 )
 
 # In these folders the files that include each other form no circle, so that each can be read after those that it uses. A

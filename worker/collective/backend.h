@@ -45,9 +45,10 @@ struct backend_config {
 
 struct backend {
     unsigned version; // BACKEND_VERSION
-    // What the others need to connect to this member: *ret_blob, which the caller frees. NULL and an error.
+    // Returns the state of this member, and in *ret_blob the data that the others need to connect to it. The caller
+    // frees *ret_blob. NULL: see the error.
     void *(*open)(const struct backend_config *config, char **ret_blob, size_t *ret_len, struct err *err);
-    // With those of all members; waits.
+    // Connects to the others, with the blobs of all members. Waits for them.
     int (*connect)(void *self, char *const *blobs, const size_t *lens, struct err *err);
     // ERR_INVALID: the back end cannot do that, nothing was sent. ERR_TIMEOUT, ERR_IO: it is broken.
     int (*run)(void *self, const struct backend_op *op, struct err *err);

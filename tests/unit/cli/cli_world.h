@@ -18,7 +18,7 @@ struct cli_world {
     int interrupt_signal;          // which, 0 = SIGINT
     bool late;                     // the ranks are not there yet: they start when the next program is connected
     const char *module, *roles;    // as --module and --roles want it
-    // Of the last program
+    // The last program:
     struct buf out, err;
     int status; // its exit status, 128 + N after signal N
 };

@@ -339,7 +339,8 @@ typedef struct cadre_client_transferred {
     char version[17]; // of the weights that the receivers have now
     char *problems;   // with CADRE_CLIENT_INVALID: everything that does not match; nothing was moved. The caller frees
                       // it with free(). NULL = nothing
-    // Of the bytes: from memory to memory or from GPU to GPU within a pod, and by NCCL. The others used connections.
+    // The bytes that went from memory to memory or from GPU to GPU within a pod, and those that went by NCCL. The
+    // others used connections.
     uint64_t direct, nccl;
     uint64_t reserved[6];
 } cadre_client_transferred;

@@ -172,8 +172,8 @@ static void a_group_that_goes_while_its_plan_is_carried_out(void **state)
     assert_true(stub_quiet(t.client));
 }
 
-// What the operator learned about the first object says nothing about the second. It asks again, and reports nothing of
-// the first.
+// The operator does not use its observations of the first object for the second one. It asks again, and reports nothing
+// about the first.
 static void a_group_that_is_replaced_by_one_of_its_name_starts_from_nothing(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ struct sim_mirror { // of objects in namespace ml, and nodes
 void sim_mirror_init(struct sim_mirror *m, const enum kind *kinds, size_t n);
 void sim_mirror_done(struct sim_mirror *m);
 void sim_mirror_follow_all(struct sim_mirror *m, const struct sim_log *l, size_t end); // the first `end` of the log
-// Of each kind, takes all entries with this probability in percent, and otherwise a few.
+// For each kind, takes all entries with this probability in percent, and otherwise a few.
 void sim_mirror_follow_some(struct sim_mirror *m, const struct sim_log *l, struct rand *rand, int percent);
 // Calls `changed` for each object that exists, and then for each change.
 void sim_mirror_subscribe(struct sim_mirror *m, store_fn changed, void *ctx);
