@@ -61,8 +61,8 @@ static void write_all(int fd, const char *data, size_t len)
     }
 }
 
-// [0] asks, the others are the ends. It may block: only one direction is busy at a time, or what is under
-// way is so little that sockets hold it.
+// [0] asks, the others are the ends. It may block: only one direction is busy at a time, or the bytes under way are so
+// few that the sockets hold them.
 static void relay(const int *fds, unsigned n)
 {
     struct pollfd *polls = xcalloc(n, sizeof *polls);

@@ -29,7 +29,7 @@ struct document {
     struct buf text; // first the letter
 };
 
-// Memory of the bump hooks, and what cJSON asked of them.
+// Memory of the bump hooks, and the bytes that cJSON asked for.
 static struct {
     unsigned char *bytes;
     size_t used;

@@ -93,7 +93,7 @@ cadre_result create(cadre_worker *worker, const char *, size_t, void **ret_self)
 cadre_result return_value(const accumulator *a, cadre_call *call, double plus)
 {
     double value;
-    // Waits for the kernels before it, so that what went wrong in them comes to light here.
+    // Waits for the kernels before it, so their errors appear here.
     cudaError_t error = cudaMemcpy(&value, a->value, sizeof value, cudaMemcpyDeviceToHost);
     return error == cudaSuccess ? cadre_return_double(call, value + plus) : failed(call, "reading the value", error);
 }

@@ -93,7 +93,7 @@ static cadre_result add_to_list(struct model *m, cadre_call *call)
         return r;
     if (*list != '[')
         return cadre_fail(call, "\"a\" must be a list of numbers");
-    size_t size = len * 32 + 16; // a number, and what is between two, takes less than 32 bytes
+    size_t size = len * 32 + 16; // a number and the text up to the next one take less than 32 bytes
     char *out = malloc(size), *end;
     if (!out)
         return CADRE_OUT_OF_MEMORY;

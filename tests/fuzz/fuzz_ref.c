@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References, as text and wherever they stand in JSON: what is taken is written back the same, and what is found lies
-// in the document, in order.
+// References, as text and wherever they stand in JSON. Accepted references are written back the same. Found references
+// lie in the document, in order.
 #include "common/wire/ref.h"
 
 #include <stdlib.h>

@@ -45,7 +45,7 @@ LAYERS = {
     "operator/reconcile": RECONCILE,
     "operator/agents": AGENTS,
     "operator/proxy": PROXY,  # pure; operator/gateway binds it to sockets
-    "operator/gateway": GATEWAY,  # knows no Kubernetes: operator/identity and main.c tell it who is who
+    "operator/gateway": GATEWAY,  # knows no Kubernetes: operator/identity and main.c identify its peers
     "operator/identity": RUNTIME | {"operator/identity", "operator/gateway"},
     "operator/exec": RECONCILE | RUNTIME | PROXY | {"operator/exec"},
     "worker/agent": WS | {"worker/agent"},

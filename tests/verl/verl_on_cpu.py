@@ -36,7 +36,7 @@ torch.distributed.init_process_group = _one_backend(torch.distributed.init_proce
 
 
 class _Devices(types.ModuleType):
-    """torch.cpu, with what verl asks GPUs besides: how many there are, and what their memory does."""
+    """torch.cpu, with the questions that verl asks about GPUs: how many there are, and how they use their memory."""
 
     empty_cache = ipc_collect = reset_peak_memory_stats = _nothing
 

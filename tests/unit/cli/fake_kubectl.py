@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -IS
 # SPDX-License-Identifier: Apache-2.0
-"""Enough of kubectl for kubectl-cadre: what it answers lies in $FAKE_KUBECTL, and what it is asked is written there.
+"""Enough of kubectl for kubectl-cadre: its answers are in $FAKE_KUBECTL, and it writes the questions there.
 
   config view          "ml"
   create token NAME    "alice" for cadre-cli, else (NotFound)

@@ -155,7 +155,7 @@ static void interrupt_a_call(int signo)
     cli_world_line(&world, "call llama add 1");
 }
 
-// A proxy has all rights of the user, who knows nothing of it any more.
+// A proxy has all rights of the user, who may have forgotten it.
 static void being_killed_leaves_no_proxy_behind(void **state)
 {
     (void)state;

@@ -61,7 +61,7 @@ static void there_is_an_end(void **state)
     pool_free(p);
 }
 
-// Against a table of who has what.
+// Compared with a table of the owners of all bytes.
 static void nothing_is_handed_out_twice(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void another_process_reads_what_is_written(void **state)
     char *data = pool_take(p, 100);
     memcpy(data, "hello", 6);
     assert_string_equal(a->base + (data - pool_base(p)), "hello");
-    pool_free(p); // who has mapped it keeps it
+    pool_free(p); // a process that has mapped it keeps it
     assert_string_equal(a->base, "hello");
     area_unref(a);
 }

@@ -258,7 +258,7 @@ static void connections_over_the_cap_are_turned_away(void **state)
     WS_UNTIL(&f, other.closed);
     assert_int_equal(other.code, FRAME_CLOSE_ABNORMAL);
     assert_int_equal(ws_server_counters(f.server)->turned_away, 1);
-    echo_both_kinds(); // who is in stays
+    echo_both_kinds(); // open sessions stay
     ws_peer_stop(&p);
     WS_UNTIL(&f, ws_server_counters(f.server)->connections == 0);
     ws_peer_stop(&other);

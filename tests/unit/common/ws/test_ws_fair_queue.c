@@ -281,8 +281,9 @@ static void what_is_read_counts_for_the_owner_whose_turn_it_was(void **state)
     ws_fair_queue_done(&t);
 }
 
-// Random sessions come, go, change their owners and are read, also while one of them is read. Against a search of all
-// of them: who is next was the first to be ready of the owner's, and who waits waits for one turn of each other owner.
+// Random sessions come, go, change their owners and are read, also while one of them is read. Compared with a search of
+// all of them: the next one was the first to be ready of the owner's, and who waits waits for one turn of each other
+// owner.
 
 enum { OWNERS = 5, READERS = 24, STEPS = 20000, MOST = 100 << 10 };
 

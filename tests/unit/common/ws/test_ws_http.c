@@ -272,7 +272,7 @@ static void bodies_that_come_in_are_bounded_together(void **state)
     say(half, sizeof half);
     WS_UNTIL(&f, hear());
     assert_true(str_starts(buf_str(&got), "HTTP/1.1 503 "));
-    assert_int_equal(send(first, half, 400, MSG_NOSIGNAL), 400); // who was there first goes on
+    assert_int_equal(send(first, half, 400, MSG_NOSIGNAL), 400); // the earlier connections continue
     WS_UNTIL(&f, f.trace.len);
     assert_string_equal(buf_str(&f.trace), "POST /a - 1000\n");
     close(first);

@@ -464,7 +464,7 @@ class Trainer:
 
 
 class ArchiveAgent:
-    """What the host of a worker has of other pods: the pieces of an archive, or what else the test says."""
+    """The host of a worker as far as other pods matter: the pieces of an archive, or whatever the test sets."""
 
     def __init__(self, data, *instead):
         self.data, self.instead, self.asked = data, list(instead), []

@@ -197,7 +197,7 @@ class Restarted(RunCase):
 
 
 class Ended(GroupCase):
-    """What a run says of ranks that end, and what they say themselves."""
+    """The messages of a run about ranks that end, and the output of these ranks."""
 
     module, ranks, more = of("heavy", "noisy"), 2, {"maxRestarts": 20}
 

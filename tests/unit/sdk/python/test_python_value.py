@@ -48,7 +48,7 @@ def joined(body):
 
 
 def sent(*args, **kwargs):
-    """(kind, args, kwargs) as who is called gets them."""
+    """(kind, args, kwargs) as the called worker gets them."""
     body = _value.encode_call(args, kwargs, "f")
     return (body.kind, *_value.decode_call(joined(body), True))
 

@@ -230,7 +230,7 @@ static bool receives(cadre_comm *c, int32_t want, int from)
            got == want;
 }
 
-// The same as without the debug mode: of the back end nccl, who sends a little does not wait for who receives.
+// The same as without the debug mode: with the back end nccl, the sender of a few bytes does not wait for the receiver.
 static int send_first(const struct team_member *m, void *ctx)
 {
     cadre_comm *c;

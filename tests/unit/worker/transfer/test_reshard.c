@@ -274,7 +274,8 @@ static void who_is_canceled_says_so_to_all(void **state)
     assert_non_null(strstr(said[1].text, "rank 0 of actor: canceled"));
 }
 
-// The witness of those whose memory is read directly may hear of the decision before it sees who has come.
+// If the memory of the senders is read directly, the witness may hear of the decision before it sees the members that
+// have come.
 static void who_is_slow_hears_what_was_decided(void **state)
 {
     (void)state;
@@ -325,7 +326,7 @@ static void who_is_in_another_transfer_does_not_take_part(void **state)
     }
 }
 
-// It is a process of somebody else who is in the namespace, or it is broken.
+// It is a process of somebody else in the namespace, or it is broken.
 static void who_lies_does_not_spoil_weights(void **state)
 {
     (void)state;

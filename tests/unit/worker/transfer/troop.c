@@ -327,7 +327,8 @@ static void wait_for_all(const struct troop_scene *c, int nth)
         usleep(1000);
 }
 
-// The witness has answered who had asked, and a sender has missed a receiver's memory, after the center had decided.
+// The witness has answered the members that had asked, and a sender has missed a receiver's memory, after the center
+// had decided.
 static void leave_rest(const struct troop_scene *c, int index, const struct idle_connections *idle)
 {
     char take[8], failed[] = "\1\0\0\0its memory is gone";
@@ -341,7 +342,7 @@ static void leave_rest(const struct troop_scene *c, int index, const struct idle
 }
 
 // A transfer before the one that counts: all keep their connections. By connections: if it only reads memory, it may be
-// over before the witness has seen who has come, and then these have no connection.
+// over before the witness has seen the members that have come, and then these have no connection.
 static void know_each_other(const struct troop_scene *c, int index, struct reshard_config *config, struct weights *w)
 {
     const struct participant_config counts = config->participant;

@@ -42,7 +42,7 @@ struct troop_scene {
     bool mismatch, differs;
     int late; // a member that does not come, -1 = none
     bool canceled;
-    bool absent;        // senders see nobody who comes until all is over
+    bool absent;        // senders see no member that comes until all is over
     bool again;         // it is the second transfer, and nobody meets at the center or the witness
     int started_again;  // `again`: for the others, this member is a new process, and NCCL works then; -1 = none
     bool rest;          // of the first transfer, messages are still under way
