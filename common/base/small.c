@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/small.h"
 
-#include "common/base/mem.h"
 #include "common/base/free_list.h"
+#include "common/base/mem.h"
 
 #include <assert.h>
 #include <malloc.h>

@@ -20,7 +20,7 @@ struct keyring_options {
 
 // The client must outlive the result. The options are copied.
 struct keyring *keyring_new(struct loop *loop, struct kube_client *client, const struct keyring_options *options);
-void keyring_free(struct keyring *k);  // do not call it from a callback
+void keyring_free(struct keyring *k);      // do not call it from a callback
 void keyring_retry_now(struct keyring *k); // call it if the API server answers again
 
 // Works like `pod` of authority.h. A token with an unknown key gives ERR_UNAVAILABLE until the API server has answered

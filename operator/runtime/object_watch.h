@@ -20,4 +20,4 @@ struct object_watch_options {
 struct object_watch *object_watch_new(struct loop *loop, struct kube_client *client,
                                       const struct object_watch_options *options);
 void object_watch_retry_now(struct object_watch *w); // call it when the API server answers again
-void object_watch_free(struct object_watch *w);  // accepts NULL
+void object_watch_free(struct object_watch *w);      // accepts NULL
