@@ -6,7 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/memory_limit.h"
 #include "common/base/str.h"
-#include "operator/exec/keyholders.h"
+#include "operator/exec/keyed_pods.h"
 #include "operator/exec/peers.h"
 #include "operator/gateway/gateway.h"
 #include "operator/gateway/replica_reporter.h"
@@ -245,7 +245,7 @@ static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
                         "from now on, until that key is back or their groups restart"
                       : "pods that trust the former CA cannot connect again, until it is back or their "
                         "groups restart",
-                 "pods", log_i64((long long)keyholders_count(b->o.stores[KIND_POD], keys->id)), "secret",
+                 "pods", log_i64((long long)keyed_pods_count(b->o.stores[KIND_POD], keys->id)), "secret",
                  b->o.options->keys_secret, "before", b->keys_id, "now", keys->id, NULL);
     }
     snprintf(b->keys_id, sizeof b->keys_id, "%s", keys->id);
@@ -330,7 +330,7 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
 static bool pods_trust(void *ctx)
 {
     const struct binding *b = ctx;
-    return !store_synced(b->o.stores[KIND_POD]) || keyholders_count(b->o.stores[KIND_POD], NULL) > 0;
+    return !store_synced(b->o.stores[KIND_POD]) || keyed_pods_count(b->o.stores[KIND_POD], NULL) > 0;
 }
 
 static void on_keys_filled(void *ctx, const char *what)

@@ -17,7 +17,7 @@
 static void values_arrive_by_memory_and_by_connections(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     for (int direct = 0; direct < 2; direct++) {
         struct troop_scene c = troop_plain;
         c.direct = direct;
@@ -30,7 +30,7 @@ static void values_arrive_by_memory_and_by_connections(void **state)
     }
 }
 
-static uint64_t sum_written(const struct troop_said *said, const struct troop_scene *c)
+static uint64_t sum_written(const struct troop_result *said, const struct troop_scene *c)
 {
     uint64_t written = 0;
     for (int i = 0; i < c->n_receivers + c->n_senders; i++)
@@ -43,7 +43,7 @@ static uint64_t sum_written(const struct troop_said *said, const struct troop_sc
 static void senders_write_what_lies_apart_here_and_together_there(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     const struct {
         int n_receivers;
         bool alike, direct, written;
@@ -66,7 +66,7 @@ static void senders_write_what_lies_apart_here_and_together_there(void **state)
 static void senders_that_may_not_write_are_read(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     for (enum troop_refusal refused = TROOP_NO_READ; refused <= TROOP_NO_WRITE; refused++) {
         struct troop_scene c = troop_plain;
         c.n_receivers = 2;
@@ -83,7 +83,7 @@ static void a_write_that_fails_keeps_the_old_weights(void **state)
 {
     (void)state;
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.n_receivers = 2;
     c.refused = TROOP_NO_SECOND_WRITE;
     troop_run(&c, said);
@@ -96,7 +96,7 @@ static void a_write_that_fails_keeps_the_old_weights(void **state)
 static void from_gpu_to_gpu_by_handles_or_by_connections(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     const char *const controls[] = {"", "export 1\n", "import 1\n", ""};
     for (size_t k = 0; k < ARRAY_LEN(controls); k++) {
         struct troop_scene c = troop_plain;
@@ -112,7 +112,7 @@ static void from_gpu_to_gpu_by_handles_or_by_connections(void **state)
 static void between_gpus_and_memory_of_the_host(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     for (int direct = 0; direct < 2; direct++)
         for (int side = 0; side < 2; side++) {
             struct troop_scene c = troop_plain;
@@ -127,7 +127,7 @@ static void a_gpu_without_room_keeps_the_old_weights(void **state)
 {
     (void)state;
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.on_device[1] = true;
     troop_run_on_gpus(&c, "memory 2000000\n", said, NULL);
     for (int i = 0; i < c.n_receivers; i++)
@@ -139,7 +139,7 @@ static void gpus_that_hang_are_waited_for_until_the_end_of_its_time(void **state
 {
     (void)state;
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.on_device[0] = c.on_device[1] = c.gpus_hang = true;
     c.limit_ms = TROOP_SHORT_MS;
     troop_run_on_gpus(&c, "", said, NULL);
@@ -158,7 +158,7 @@ struct crossing {
 static void check_crossing(const struct crossing *x, const struct troop_scene *scene, const char *control)
 {
     struct troop_scene c = *scene;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     uint64_t given = 0, relayed = 0, read = 0, sent = 0;
     c.alike = true;
     c.places = x->places;
@@ -212,7 +212,7 @@ static void so_it_does_to_gpus(void **state)
 static void one_to_one_and_one_to_many(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     const int sizes[][2] = {{1, 1}, {1, 3}, {3, 1}};
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         struct troop_scene c = troop_plain;
@@ -228,7 +228,7 @@ static void what_does_not_match_is_said_and_nothing_moves(void **state)
 {
     (void)state;
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.mismatch = true;
     troop_run(&c, said);
     troop_all_have(&c, said, "old", "OK");
@@ -240,7 +240,7 @@ static void ranks_of_a_group_that_differ_are_named(void **state)
 {
     (void)state;
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.differs = true;
     troop_run(&c, said);
     troop_all_have(&c, said, "old", "INVALID");
@@ -252,7 +252,7 @@ static void who_does_not_come_is_named(void **state)
 {
     (void)state;
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.late = 4;
     c.limit_ms = TROOP_SHORT_MS;
     do { // on a busy machine others are late, too
@@ -267,7 +267,7 @@ static void who_is_canceled_says_so_to_all(void **state)
 {
     (void)state;
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.canceled = true;
     troop_run(&c, said);
     troop_all_have(&c, said, "old", "CANCELED");
@@ -280,7 +280,7 @@ static void who_is_slow_hears_what_was_decided(void **state)
 {
     (void)state;
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.absent = true;
     troop_run(&c, said);
     troop_all_have(&c, said, "new", "OK");
@@ -289,7 +289,7 @@ static void who_is_slow_hears_what_was_decided(void **state)
 static void who_knows_each_other_does_not_meet_again(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     for (int k = 0; k < 4; k++) {
         struct troop_scene c = troop_plain;
         c.again = true;
@@ -303,7 +303,7 @@ static void who_knows_each_other_does_not_meet_again(void **state)
 static void what_is_left_of_a_transfer_is_not_taken_for_the_next_one(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     struct troop_scene c = troop_plain;
     c.again = c.rest = true;
     c.direct = false;
@@ -315,7 +315,7 @@ static void what_is_left_of_a_transfer_is_not_taken_for_the_next_one(void **stat
 static void who_is_in_another_transfer_does_not_take_part(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     struct troop_scene c = troop_plain;
     c.again = c.apart = true;
     c.limit_ms = TROOP_SHORT_MS;
@@ -330,7 +330,7 @@ static void who_is_in_another_transfer_does_not_take_part(void **state)
 static void who_lies_does_not_spoil_weights(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     for (enum troop_lie lie = TROOP_LIES_ABOUT_SIDE; lie <= TROOP_LIES_ABOUT_ERROR; lie++) {
         struct troop_scene c = troop_plain;
         c.lie = lie;

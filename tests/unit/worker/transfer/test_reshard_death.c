@@ -18,7 +18,7 @@
 static void one_victim(int signal, const struct troop_scene *scene, int victim, const char *phase)
 {
     struct troop_scene c = *scene;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.victim = victim;
     c.fault = phase;
     c.signal = signal;
@@ -114,7 +114,7 @@ static void one_stands_still_and_is_named(const struct troop_scene *scene, int v
                                           const char *words)
 {
     struct troop_scene c = *scene;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.victim = victim;
     c.fault = phase;
     c.signal = SIGSTOP;
@@ -158,7 +158,7 @@ static void a_sender_that_says_nothing_is_the_only_one_named(void **state)
 static void the_dead_is_named_even_if_the_witness_has_not_seen_who_asks(void **state)
 {
     struct troop_scene c = troop_plain;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     (void)state;
     c.absent = true;
     c.victim = 0;

@@ -95,7 +95,7 @@ static void an_error_of_nccl_keeps_the_old_weights(void **state)
 {
     (void)state;
     struct troop_scene c = troop_on_gpus();
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     struct troop_counts counts;
     troop_run_on_gpus(&c, "moving 6\n", said, &counts);
     troop_all_have(&c, said, "old", "IO");
@@ -109,7 +109,7 @@ static void gpus_that_hang_are_waited_for_until_the_end_of_its_time(void **state
 {
     (void)state;
     struct troop_scene c = troop_on_gpus();
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     c.gpus_hang = true;
     c.limit_ms = TROOP_SHORT_MS;
     troop_run_on_gpus(&c, "", said, NULL);

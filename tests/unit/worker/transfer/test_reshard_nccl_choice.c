@@ -15,7 +15,7 @@ static void only_pairs_that_need_a_connection_use_nccl(void **state)
 {
     (void)state;
     struct troop_scene c = troop_on_gpus();
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     struct troop_counts counts;
     // The first sender is in the pod of the receivers, which read what it has.
     const char *const places[] = {"Aa", "Aa", "Aa", "Aa", "Bb"};
@@ -34,7 +34,7 @@ static void a_communicator_stays_though_one_of_its_members_does_not_need_it(void
 {
     (void)state;
     struct troop_scene c = troop_on_gpus();
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     struct troop_counts counts;
     const char *const places[] = {"Aa", "Aa", "Aa", "Aa", "Bb"};
     c.again = c.direct = true;
@@ -51,7 +51,7 @@ static void what_several_of_a_node_get_crosses_to_it_once(void **state)
 {
     (void)state;
     struct troop_scene c = troop_on_gpus();
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     const char *const places[] = {"Bb", "Bb", "Bb", "Aa", "Aa"};
     uint64_t direct = 0, nccl = 0;
     c.direct = c.alike = true;

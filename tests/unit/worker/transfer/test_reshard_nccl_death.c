@@ -19,7 +19,7 @@ static const char *const phases[] = {"met", "joining", "begun", "moving", "moved
 static void who_dies_at_any_moment_is_named_and_all_or_none_have_new_weights(void **state)
 {
     (void)state;
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     const int victims[] = {0, 2, 4};
     for (int again = 0; again < 2; again++)
         for (size_t v = 0; v < ARRAY_LEN(victims); v++)
@@ -42,7 +42,7 @@ static void who_dies_at_any_moment_is_named_and_all_or_none_have_new_weights(voi
 
 static void one_stands_still_and_is_named(const char *phase, const char *words)
 {
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     struct troop_scene c = troop_on_gpus();
     c.victim = 4;
     c.fault = phase;

@@ -508,11 +508,11 @@ static void start(struct troop *t, const struct troop_scene *c, const char *faul
     }
 }
 
-static void hear(struct troop *t, int i, struct troop_said *ret)
+static void hear(struct troop *t, int i, struct troop_result *ret)
 {
     char line[TROOP_LINE] = "";
     size_t n = 0;
-    *ret = (struct troop_said){.died = true};
+    *ret = (struct troop_result){.died = true};
     while (n + 1 < sizeof line && read(t->says[i], line + n, 1) == 1 && line[n] != '\n')
         n++;
     line[n] = '\0';
@@ -556,7 +556,7 @@ static void let_go_on(struct troop *t, int i)
     while (poll(&p, 1, 50) == 0);
 }
 
-bool troop_run(const struct troop_scene *c, struct troop_said *said)
+bool troop_run(const struct troop_scene *c, struct troop_result *said)
 {
     struct troop t;
     char folder[64], fault[32];
@@ -599,7 +599,7 @@ static int count_lines(const char *folder, const char *name)
     return n;
 }
 
-bool troop_run_on_gpus(const struct troop_scene *c, const char *control, struct troop_said *said,
+bool troop_run_on_gpus(const struct troop_scene *c, const char *control, struct troop_result *said,
                        struct troop_counts *ret)
 {
     char folder[64];
@@ -614,7 +614,7 @@ bool troop_run_on_gpus(const struct troop_scene *c, const char *control, struct 
     return happened;
 }
 
-void troop_all_have(const struct troop_scene *c, const struct troop_said *said, const char *weights, const char *code)
+void troop_all_have(const struct troop_scene *c, const struct troop_result *said, const char *weights, const char *code)
 {
     for (int i = 0; i < c->n_receivers + c->n_senders; i++) {
         if (strcmp(said[i].code, code) != 0)
@@ -623,7 +623,7 @@ void troop_all_have(const struct troop_scene *c, const struct troop_said *said, 
     }
 }
 
-void troop_agree(const struct troop_scene *c, const struct troop_said *said)
+void troop_agree(const struct troop_scene *c, const struct troop_result *said)
 {
     const char *weights = NULL;
     for (int i = 0; i < c->n_receivers; i++) {
@@ -644,7 +644,7 @@ struct troop_scene troop_on_gpus(void)
     return c;
 }
 
-uint64_t troop_given(const struct troop_scene *c, const struct troop_said *said)
+uint64_t troop_given(const struct troop_scene *c, const struct troop_result *said)
 {
     uint64_t sum = 0, sent = 0;
     for (int i = 0; i < c->n_receivers + c->n_senders; i++) {
@@ -657,7 +657,7 @@ uint64_t troop_given(const struct troop_scene *c, const struct troop_said *said)
 
 uint64_t troop_run_by_nccl(const struct troop_scene *c, const char *control, struct troop_counts *ret)
 {
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     troop_run_on_gpus(c, control, said, ret);
     troop_all_have(c, said, "new", "OK");
     for (int i = 0; i < c->n_receivers; i++) {

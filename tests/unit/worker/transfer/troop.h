@@ -63,7 +63,7 @@ struct troop_scene {
     enum troop_refusal refused; // to senders
 };
 
-struct troop_said { // by a member at its end
+struct troop_result { // by a member at its end
     char weights[8], code[16], text[TROOP_LINE];
     uint64_t direct, nccl, sent;
     uint64_t given;   // bytes that this member has written into the connections of those who came to it for weights
@@ -80,18 +80,19 @@ struct troop_counts { // of the stand-in for NCCL
 
 // Each member's words are in said[]. If a victim stands still, the others end before it goes on. Whether the fault has
 // happened: on a machine that is too busy, a short limit ends before.
-bool troop_run(const struct troop_scene *c, struct troop_said *said);
+bool troop_run(const struct troop_scene *c, struct troop_result *said);
 // The same over the stand-ins for the driver and for NCCL, with these lines in their control file. `ret` may be NULL.
-bool troop_run_on_gpus(const struct troop_scene *c, const char *control, struct troop_said *said,
+bool troop_run_on_gpus(const struct troop_scene *c, const char *control, struct troop_result *said,
                        struct troop_counts *ret);
 // All receivers have these weights, and all members have ended with this error.
-void troop_all_have(const struct troop_scene *c, const struct troop_said *said, const char *weights, const char *code);
+void troop_all_have(const struct troop_scene *c, const struct troop_result *said, const char *weights,
+                    const char *code);
 // After a victim: no receiver has mixed weights, and all that live have the same.
-void troop_agree(const struct troop_scene *c, const struct troop_said *said);
+void troop_agree(const struct troop_scene *c, const struct troop_result *said);
 
 struct troop_scene troop_on_gpus(void); // all members can use NCCL, and need it
 // Returns the bytes that went through connections.
-uint64_t troop_given(const struct troop_scene *c, const struct troop_said *said);
+uint64_t troop_given(const struct troop_scene *c, const struct troop_result *said);
 // Runs it on GPUs until all have the new weights, none of them directly. Returns the bytes that went through
 // connections.
 uint64_t troop_run_by_nccl(const struct troop_scene *c, const char *control, struct troop_counts *ret);

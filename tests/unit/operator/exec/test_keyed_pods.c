@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/keyholders.h"
+#include "operator/exec/keyed_pods.h"
 
 #include "tests/unit/support/store_json.h"
 
@@ -34,8 +34,8 @@ static void pods_with_other_keys_are_counted_while_they_run(void **state)
     put(pods, "plain", "WorkerGroup", "", "Running");
     put(pods, "ended", "WorkerGroup", "\"cadre.dev/keys\":\"a-1\"", "Succeeded");
     put(pods, "other", "Job", "\"cadre.dev/keys\":\"a-1\"", "Running");
-    assert_int_equal(keyholders_count(pods, "a-2"), 2);
-    assert_int_equal(keyholders_count(pods, NULL), 4);
+    assert_int_equal(keyed_pods_count(pods, "a-2"), 2);
+    assert_int_equal(keyed_pods_count(pods, NULL), 4);
     store_free(pods);
 }
 

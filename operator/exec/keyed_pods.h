@@ -6,4 +6,4 @@
 
 // Returns the number of pods that belong to groups or PlacementGroups and have not ended. `but` is the id of keys: pods
 // that were created with these keys are not counted. NULL = count all.
-size_t keyholders_count(const struct store *pods, const char *but);
+size_t keyed_pods_count(const struct store *pods, const char *but);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/keyholders.h"
+#include "operator/exec/keyed_pods.h"
 
 #include "common/base/str.h"
 #include "operator/api/pod.h"
@@ -19,7 +19,7 @@ static void count_one(void *ctx, const struct object *pod)
     c->n += ours && other && !pod_terminal(pod_of(pod));
 }
 
-size_t keyholders_count(const struct store *pods, const char *but)
+size_t keyed_pods_count(const struct store *pods, const char *but)
 {
     struct count c = {.but = but};
     store_each(pods, count_one, &c);
