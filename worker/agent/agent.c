@@ -6,8 +6,8 @@
 #include "common/base/str.h"
 #include "worker/agent/oom.h"
 #include "worker/agent/pod_archives.h"
+#include "worker/agent/pod_rank.h"
 #include "worker/agent/port.h"
-#include "worker/agent/rank_place.h"
 
 #include <netdb.h>
 #include <stdlib.h>
@@ -27,15 +27,15 @@ struct pod_group;
 struct pod_group {
     struct agent *agent;
     struct supervisor *supervisor;
-    struct rank_place **places; // they stay until the group is forgotten, because they know about the last processes
-    size_t n_places;
+    struct pod_rank **ranks; // they stay until the group is forgotten, because they know about the last processes
+    size_t n_ranks;
     struct template *template; // NULL = no process of the group was to be forked from a template
     size_t n_running;          // processes
     struct loop_timer *timer;
     struct loop_resolve *resolve;
     int busy; // above 0 while its actions are carried out
     struct loop_timer *sweep_timer;
-    struct rank_place *last_gone; // the supervisor hears that it is gone when the sweep is over
+    struct pod_rank *last_gone; // the supervisor hears that it is gone when the sweep is over
     int sweeps;
 };
 
@@ -54,7 +54,7 @@ struct agent {
 };
 
 static void carry_out(struct pod_group *g);
-static void on_happened(void *ctx, struct rank_place *p, enum process_event event, const struct process_exit *exit);
+static void on_happened(void *ctx, struct pod_rank *p, enum process_event event, const struct process_exit *exit);
 static void look_done(struct agent *a);
 
 static bool is_idle(const struct pod_group *g)
@@ -62,11 +62,11 @@ static bool is_idle(const struct pod_group *g)
     return supervisor_state(g->supervisor) == SUPERVISOR_IDLE;
 }
 
-static struct rank_place *place_of(const struct pod_group *g, int rank)
+static struct pod_rank *rank_of(const struct pod_group *g, int rank)
 {
-    for (size_t i = 0; i < g->n_places; i++)
-        if (rank_place_rank(g->places[i]) == rank)
-            return g->places[i];
+    for (size_t i = 0; i < g->n_ranks; i++)
+        if (pod_rank_number(g->ranks[i]) == rank)
+            return g->ranks[i];
     return NULL;
 }
 
@@ -77,27 +77,27 @@ static void on_printed(void *ctx, int rank, const char *text, size_t len)
     config->printed(config->ctx, supervisor_group(g->supervisor), rank, text, len);
 }
 
-static struct rank_place *place_need(struct pod_group *g, int rank)
+static struct pod_rank *rank_need(struct pod_group *g, int rank)
 {
     struct agent *a = g->agent;
-    const struct rank_place_config config = {.loop = a->config.loop,
-                                             .reaper = a->reaper,
-                                             .output = a->output,
-                                             .oom_kills = &a->oom_kills,
-                                             .rank = rank,
-                                             .happened = on_happened,
-                                             .printed = a->config.printed ? on_printed : NULL,
-                                             .ctx = g};
-    struct rank_place *p = place_of(g, rank);
+    const struct pod_rank_config config = {.loop = a->config.loop,
+                                           .reaper = a->reaper,
+                                           .output = a->output,
+                                           .oom_kills = &a->oom_kills,
+                                           .rank = rank,
+                                           .happened = on_happened,
+                                           .printed = a->config.printed ? on_printed : NULL,
+                                           .ctx = g};
+    struct pod_rank *p = rank_of(g, rank);
     if (p)
         return p;
-    g->places = xrealloc(g->places, g->n_places + 1, sizeof(struct rank_place *));
-    return g->places[g->n_places++] = rank_place_new(&config);
+    g->ranks = xrealloc(g->ranks, g->n_ranks + 1, sizeof(struct pod_rank *));
+    return g->ranks[g->n_ranks++] = pod_rank_new(&config);
 }
 
-static void tell_gone(struct pod_group *g, const struct rank_place *p)
+static void tell_gone(struct pod_group *g, const struct pod_rank *p)
 {
-    supervisor_gone(g->supervisor, loop_now_ms(g->agent->config.loop), rank_place_rank(p));
+    supervisor_gone(g->supervisor, loop_now_ms(g->agent->config.loop), pod_rank_number(p));
     carry_out(g);
 }
 
@@ -122,7 +122,7 @@ static void sweep(void *ctx)
         tell_gone(g, TAKE_PTR(g->last_gone));
 }
 
-static void on_gone(struct pod_group *g, struct rank_place *p)
+static void on_gone(struct pod_group *g, struct pod_rank *p)
 {
     g->agent->n_running--;
     if (--g->n_running > 0 || g->last_gone) {
@@ -134,7 +134,7 @@ static void on_gone(struct pod_group *g, struct rank_place *p)
     sweep(g);
 }
 
-static void on_happened(void *ctx, struct rank_place *p, enum process_event event, const struct process_exit *exit)
+static void on_happened(void *ctx, struct pod_rank *p, enum process_event event, const struct process_exit *exit)
 {
     struct pod_group *g = ctx;
     if (event == PROCESS_GONE) {
@@ -142,9 +142,9 @@ static void on_happened(void *ctx, struct rank_place *p, enum process_event even
         return;
     }
     if (event == PROCESS_STARTED)
-        supervisor_started(g->supervisor, rank_place_rank(p));
+        supervisor_started(g->supervisor, pod_rank_number(p));
     else
-        supervisor_exited(g->supervisor, rank_place_rank(p), exit->code, exit->signal);
+        supervisor_exited(g->supervisor, pod_rank_number(p), exit->code, exit->signal);
     carry_out(g);
 }
 
@@ -157,7 +157,7 @@ static bool has_pod(const struct pod_group *g)
 
 // The template from which the group's processes are forked. NULL = they are started without one.
 static struct template *template_of(struct pod_group *g, const struct command *c, const struct environment_group *group,
-                                    const struct rank_place_run *run, struct arena *arena)
+                                    const struct pod_rank_run *run, struct arena *arena)
 {
     struct agent *a = g->agent;
     const struct template_config config = {.loop = a->config.loop,
@@ -182,7 +182,7 @@ static struct template *template_of(struct pod_group *g, const struct command *c
 }
 
 static int prepare_run(struct pod_group *g, const struct supervisor_process *s, struct arena *arena,
-                       struct rank_place_run *ret, struct err *err)
+                       struct pod_rank_run *ret, struct err *err)
 {
     const struct agent_config *config = &g->agent->config;
     const struct command *c = s->command;
@@ -211,15 +211,15 @@ static void on_launch(struct pod_group *g, const struct supervisor_action *actio
 {
     _cleanup_(arena_done) struct arena arena = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct rank_place_run run = {0};
-    struct rank_place *p = place_need(g, action->rank);
+    struct pod_rank_run run = {0};
+    struct pod_rank *p = rank_need(g, action->rank);
     const char *who = who_is(g, action->process, &arena);
     g->agent->n_running++;
     g->n_running++;
     if (prepare_run(g, action->process, &arena, &run, &err) == 0)
-        rank_place_start(p, who, &run);
+        pod_rank_start(p, who, &run);
     else
-        rank_place_fail(p, who, err.msg);
+        pod_rank_fail(p, who, err.msg);
 }
 
 // Writes "it resolves to 10.0.0.1, 10.0.0.7", and returns whether `address` is one of them.
@@ -256,19 +256,19 @@ static void on_try_port(struct pod_group *g, int port)
 const char *agent_slow(const struct agent *a, size_t group)
 {
     const struct pod_group *g = a->groups[group];
-    struct rank_place_news news = {.slow = ""};
-    for (size_t i = 0; i < g->n_places && !news.slow[0]; i++)
-        rank_place_news(g->places[i], &news);
+    struct pod_rank_news news = {.slow = ""};
+    for (size_t i = 0; i < g->n_ranks && !news.slow[0]; i++)
+        pod_rank_news(g->ranks[i], &news);
     return news.slow;
 }
 
 bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret)
 {
-    const struct rank_place *p = place_of(a->groups[group], rank);
-    struct rank_place_news news;
+    const struct pod_rank *p = rank_of(a->groups[group], rank);
+    struct pod_rank_news news;
     if (!p)
         return false;
-    rank_place_news(p, &news);
+    pod_rank_news(p, &news);
     ret->message = news.error;
     ret->oom = news.oom;
     ret->last = news.last;
@@ -319,10 +319,10 @@ static void on_action(struct pod_group *g, const struct supervisor_action *actio
         on_launch(g, action);
         break;
     case SUPERVISOR_TERMINATE:
-        rank_place_stop(place_of(g, action->rank), action->grace_ms);
+        pod_rank_stop(rank_of(g, action->rank), action->grace_ms);
         break;
     case SUPERVISOR_KILL:
-        rank_place_kill(place_of(g, action->rank));
+        pod_rank_kill(rank_of(g, action->rank));
         break;
     case SUPERVISOR_REPORT:
         on_report(g, action);
@@ -367,9 +367,9 @@ static struct pod_group *group_new(struct agent *a, const char *name)
 
 static void group_free(struct pod_group *g)
 {
-    for (size_t i = 0; i < g->n_places; i++)
-        rank_place_free(g->places[i]);
-    free(g->places);
+    for (size_t i = 0; i < g->n_ranks; i++)
+        pod_rank_free(g->ranks[i]);
+    free(g->ranks);
     template_free(g->template);
     loop_resolve_cancel(g->resolve);
     loop_timer_free(g->timer);

@@ -24,7 +24,7 @@ struct template_config {
     struct loop *loop;
     struct child_reaper *reaper;
     struct rank_output *output;
-    int64_t *oom_kills;                   // how many OOM kills of the kernel are known; shared with rank_place
+    int64_t *oom_kills;                   // how many OOM kills of the kernel are known; shared with pod_rank
     int64_t import_ms;                    // the limit for its imports
     struct template_preforked *preforked; // the first template adopts it; shared; NULL = none
     int64_t idle_ms;                      // without a rank for this time, the template ends, to free its memory

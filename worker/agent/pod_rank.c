@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/agent/rank_place.h"
+#include "worker/agent/pod_rank.h"
 
 #include "common/base/arena.h"
 #include "common/base/file.h"
@@ -16,14 +16,14 @@
 
 enum { LAST_MAX = 8 * 1024 };
 
-struct rank_place {
-    struct rank_place_config config;
+struct pod_rank {
+    struct pod_rank_config config;
     char *who; // "rank 3", or "llama rank 3" where several groups share the pod
     struct process *process;
     struct output_process *output;
     struct fork_request *fork; // open while the template forks the process; `run` and `fds` wait for it
     struct arena arena;
-    struct rank_place_run run;
+    struct pod_rank_run run;
     int fds[2];
     struct loop_timer *never; // reports the end of a process that never existed
     struct process_exit exit; // the exit of that process
@@ -33,12 +33,12 @@ struct rank_place {
     struct buf last;
 };
 
-static void happened(struct rank_place *p, enum process_event event, const struct process_exit *exit)
+static void happened(struct pod_rank *p, enum process_event event, const struct process_exit *exit)
 {
     p->config.happened(p->config.ctx, p, event, exit);
 }
 
-static void clear(struct rank_place *p)
+static void clear(struct pod_rank *p)
 {
     free(TAKE_PTR(p->error));
     free(TAKE_PTR(p->slow));
@@ -46,7 +46,7 @@ static void clear(struct rank_place *p)
     buf_done(&p->last);
 }
 
-static void close_fds(struct rank_place *p)
+static void close_fds(struct pod_rank *p)
 {
     for (size_t i = 0; i < ARRAY_LEN(p->fds); i++) {
         file_close(&p->fds[i]);
@@ -54,13 +54,13 @@ static void close_fds(struct rank_place *p)
 }
 
 // The killed process cannot print this itself.
-static const char *killed_words(const struct rank_place *p, char *out, size_t size)
+static const char *killed_words(const struct pod_rank *p, char *out, size_t size)
 {
     snprintf(out, size, "%s was killed by a client (group.kill)", p->who);
     return out;
 }
 
-static void say_exit(const struct rank_place *p, const struct process_exit *e)
+static void say_exit(const struct pod_rank *p, const struct process_exit *e)
 {
     char words[320];
     struct rank_output *o = p->config.output;
@@ -77,7 +77,7 @@ static void say_exit(const struct rank_place *p, const struct process_exit *e)
         rank_output_say(o, "%s: exit code %d", p->who, e->code);
 }
 
-static void on_exited(struct rank_place *p)
+static void on_exited(struct pod_rank *p)
 {
     struct process_exit e = process_exit(p->process);
     const char *error = process_error(p->process);
@@ -96,7 +96,7 @@ static void on_exited(struct rank_place *p)
 
 static void on_process(void *ctx, enum process_event event)
 {
-    struct rank_place *p = ctx;
+    struct pod_rank *p = ctx;
     if (event == PROCESS_EXITED) {
         on_exited(p);
         return;
@@ -110,12 +110,12 @@ static void on_process(void *ctx, enum process_event event)
 
 static void on_line(void *ctx, const char *text, size_t len)
 {
-    const struct rank_place *p = ctx;
+    const struct pod_rank *p = ctx;
     p->config.printed(p->config.ctx, p->config.rank, text, len);
 }
 
 // There never was a process. The loop reports its end as if there had been one.
-static void never(struct rank_place *p, struct process_exit exit)
+static void never(struct pod_rank *p, struct process_exit exit)
 {
     close_fds(p);
     p->exit = exit;
@@ -124,7 +124,7 @@ static void never(struct rank_place *p, struct process_exit exit)
 
 static void on_never(void *ctx)
 {
-    struct rank_place *p = ctx;
+    struct pod_rank *p = ctx;
     if (!p->told_exit) {
         p->told_exit = true;
         say_exit(p, &p->exit);
@@ -136,13 +136,13 @@ static void on_never(void *ctx)
     happened(p, PROCESS_GONE, NULL);
 }
 
-static void fail(struct rank_place *p, const char *why)
+static void fail(struct pod_rank *p, const char *why)
 {
     p->error = xstrdup(why);
     never(p, (struct process_exit){.code = PROCESS_EXIT_NOT_RUNNABLE});
 }
 
-static struct process_config config_of(struct rank_place *p, const struct rank_place_run *run)
+static struct process_config config_of(struct pod_rank *p, const struct pod_rank_run *run)
 {
     return (struct process_config){.loop = p->config.loop,
                                    .reaper = p->config.reaper,
@@ -155,7 +155,7 @@ static struct process_config config_of(struct rank_place *p, const struct rank_p
                                    .ctx = p};
 }
 
-static void start_alone(struct rank_place *p, const struct rank_place_run *run)
+static void start_alone(struct pod_rank *p, const struct pod_rank_run *run)
 {
     struct err err = ERR_INIT;
     const struct process_config config = config_of(p, run);
@@ -165,7 +165,7 @@ static void start_alone(struct rank_place *p, const struct rank_place_run *run)
     close_fds(p);
 }
 
-static void start_slow(struct rank_place *p, const struct rank_place_run *run, const char *why)
+static void start_slow(struct pod_rank *p, const struct pod_rank_run *run, const char *why)
 {
     p->slow = xstrdup(why);
     rank_output_say(p->config.output, "%s: started without its template: %s", p->who, why);
@@ -174,7 +174,7 @@ static void start_slow(struct rank_place *p, const struct rank_place_run *run, c
 
 static void on_forked(void *ctx, int pid, int fd, const char *why_not)
 {
-    struct rank_place *p = ctx;
+    struct pod_rank *p = ctx;
     struct err err = ERR_INIT;
     const struct process_config config = config_of(p, &p->run);
     p->fork = NULL;
@@ -185,7 +185,7 @@ static void on_forked(void *ctx, int pid, int fd, const char *why_not)
     arena_done(&p->arena);
 }
 
-static void start_forked(struct rank_place *p, const struct rank_place_run *run)
+static void start_forked(struct pod_rank *p, const struct pod_rank_run *run)
 {
     struct err err = ERR_INIT;
     const struct fork_config config = {
@@ -195,25 +195,25 @@ static void start_forked(struct rank_place *p, const struct rank_place_run *run)
         start_slow(p, run, err.msg);
         return;
     }
-    p->run = (struct rank_place_run){.argv = environment_copy(run->argv, &p->arena),
-                                     .env = environment_copy(run->env, &p->arena),
-                                     .dir = run->dir ? arena_strdup(&p->arena, run->dir) : NULL};
+    p->run = (struct pod_rank_run){.argv = environment_copy(run->argv, &p->arena),
+                                   .env = environment_copy(run->env, &p->arena),
+                                   .dir = run->dir ? arena_strdup(&p->arena, run->dir) : NULL};
 }
 
-static void begin(struct rank_place *p, const char *who)
+static void begin(struct pod_rank *p, const char *who)
 {
     clear(p);
     free(p->who);
     p->who = xstrdup(who);
 }
 
-void rank_place_fail(struct rank_place *p, const char *who, const char *why)
+void pod_rank_fail(struct pod_rank *p, const char *who, const char *why)
 {
     begin(p, who);
     fail(p, why);
 }
 
-void rank_place_start(struct rank_place *p, const char *who, const struct rank_place_run *run)
+void pod_rank_start(struct pod_rank *p, const char *who, const struct pod_rank_run *run)
 {
     struct err err = ERR_INIT;
     char prefix[LINES_PREFIX_MAX];
@@ -232,7 +232,7 @@ void rank_place_start(struct rank_place *p, const char *who, const struct rank_p
         start_alone(p, run);
 }
 
-void rank_place_stop(struct rank_place *p, int64_t grace_ms)
+void pod_rank_stop(struct pod_rank *p, int64_t grace_ms)
 {
     if (p->process)
         process_stop(p->process, grace_ms);
@@ -244,35 +244,35 @@ void rank_place_stop(struct rank_place *p, int64_t grace_ms)
     never(p, (struct process_exit){.code = PROCESS_EXIT_SIGNAL + signo, .signal = signo});
 }
 
-void rank_place_kill(struct rank_place *p)
+void pod_rank_kill(struct pod_rank *p)
 {
     p->killed = p->process || p->fork;
-    rank_place_stop(p, 0);
+    pod_rank_stop(p, 0);
 }
 
-void rank_place_news(const struct rank_place *p, struct rank_place_news *ret)
+void pod_rank_news(const struct pod_rank *p, struct pod_rank_news *ret)
 {
-    *ret = (struct rank_place_news){.error = p->error ? p->error : "",
-                                    .slow = p->slow ? p->slow : "",
-                                    .oom = p->oom,
-                                    .last = buf_str(&p->last),
-                                    .last_len = p->last.len};
+    *ret = (struct pod_rank_news){.error = p->error ? p->error : "",
+                                  .slow = p->slow ? p->slow : "",
+                                  .oom = p->oom,
+                                  .last = buf_str(&p->last),
+                                  .last_len = p->last.len};
 }
 
-int rank_place_rank(const struct rank_place *p)
+int pod_rank_number(const struct pod_rank *p)
 {
     return p->config.rank;
 }
 
-struct rank_place *rank_place_new(const struct rank_place_config *c)
+struct pod_rank *pod_rank_new(const struct pod_rank_config *c)
 {
-    struct rank_place *p = xcalloc(1, sizeof *p);
-    *p = (struct rank_place){.config = *c, .fds = {-1, -1}, .last = BUF_INIT(LAST_MAX)};
+    struct pod_rank *p = xcalloc(1, sizeof *p);
+    *p = (struct pod_rank){.config = *c, .fds = {-1, -1}, .last = BUF_INIT(LAST_MAX)};
     p->never = loop_timer_new(c->loop, on_never, p);
     return p;
 }
 
-void rank_place_free(struct rank_place *p)
+void pod_rank_free(struct pod_rank *p)
 {
     if (!p)
         return;
