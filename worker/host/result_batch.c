@@ -117,16 +117,15 @@ static const char *closed(const struct json_writer *w, struct arena *a)
     return arena_printf(a, "%s}", buf_str(&w->buf));
 }
 
-// Reserves the memory of a document, and writes its head. with_values: there is room for the values, too.
-static int begin(const struct batch_layout *l, bool with_values, result_batch_place_fn place, void *ctx, char **ret,
-                 size_t *ret_len, struct err *err)
+// Reserves the memory of a document of this length, and writes its head. NULL: there is no room for it.
+static char *begin(const struct batch_layout *l, size_t len, result_batch_place_fn place, void *ctx, struct err *err)
 {
-    *ret_len = l->head.own.len + (with_values ? l->len : 0);
-    *ret = place(ctx, *ret_len);
-    if (!*ret)
-        return err_set(err, ERR_LIMIT, "%zu bytes are too many", *ret_len);
-    memcpy(*ret, l->head.own.data, l->head.own.len);
-    return 0;
+    char *out = place(ctx, len);
+    if (!out)
+        err_set(err, ERR_LIMIT, "%zu bytes are too many", len);
+    else
+        memcpy(out, l->head.own.data, l->head.own.len);
+    return out;
 }
 
 static int lay_out(const struct result_batch *r, struct arena *a, struct batch_layout *ret, struct err *err)
@@ -146,13 +145,12 @@ int result_batch_write(const struct result_batch *r, result_batch_place_fn place
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     _cleanup_(batch_layout_done) struct batch_layout layout = {0};
     struct batch read;
-    char *out;
-    size_t len;
-    int code = lay_out(r, &a, &layout, err);
-    if (code == 0)
-        code = begin(&layout, true, place, ctx, &out, &len, err);
-    if (code < 0)
-        return code;
+    if (lay_out(r, &a, &layout, err) < 0)
+        return err->code;
+    size_t len = layout.head.own.len + layout.len;
+    char *out = begin(&layout, len, place, ctx, err);
+    if (!out)
+        return err->code;
     for (size_t i = 0; i < r->n; i++)
         if (r->values[i].tensor.len)
             memcpy(out + layout.head.own.len + layout.offsets[i], r->values[i].data, r->values[i].tensor.len);
@@ -169,17 +167,15 @@ static int write_blank(const cadre_tensor *tensors, size_t n, const char *column
     _cleanup_(batch_layout_done) struct batch_layout layout = {0};
     struct safetensors_tensor *described = arena_array(&a, n, sizeof *described);
     struct batch read;
-    char *out;
-    size_t len;
-    int code = 0;
-    for (size_t i = 0; code == 0 && i < n; i++)
-        code = describe(&tensors[i], &described[i], err);
-    if (code == 0)
-        code = batch_layout_of(described, n, columns, meta, &a, &layout, err);
-    if (code == 0)
-        code = begin(&layout, with_values, place, ctx, &out, &len, err);
-    if (code < 0)
-        return code;
+    for (size_t i = 0; i < n; i++)
+        if (describe(&tensors[i], &described[i], err) < 0)
+            return err->code;
+    if (batch_layout_of(described, n, columns, meta, &a, &layout, err) < 0)
+        return err->code;
+    size_t len = layout.head.own.len + (with_values ? layout.len : 0);
+    char *out = begin(&layout, len, place, ctx, err);
+    if (!out)
+        return err->code;
     memcpy(ret_offsets, layout.offsets, n * sizeof *ret_offsets);
     *ret_len = layout.len;
     *ret_values = out + layout.head.own.len;
