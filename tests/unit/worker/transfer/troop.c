@@ -36,7 +36,7 @@ enum { TENSORS = 4, FIRST_ID = 4711, AGAIN_ID = 5711, OTHER_ID = 6711 };
 
 static const uint64_t matrix[] = {64, 4 * 4096}, narrow[] = {30, 7}, vector[] = {1000}, nothing[] = {0, 3};
 const char *troop_names[TROOP_MAX];
-static atomic_int *n_through; // members that are through with their first transfer; shared by all
+static atomic_int *n_through; // transfers that members are through with; shared by all
 
 const struct troop_scene troop_plain = {.n_receivers = 3,
                                         .n_senders = 2,
@@ -44,6 +44,7 @@ const struct troop_scene troop_plain = {.n_receivers = 3,
                                         .limit_ms = TROOP_LONG_MS,
                                         .victim = -1,
                                         .late = -1,
+                                        .slow = -1,
                                         .started_again = -1,
                                         .packed = 10 * 1000,
                                         .nccl_limit = 1,
@@ -80,6 +81,15 @@ static void tell_lie(struct iovec *parts)
     lie = TROOP_TRUTH;
 }
 
+static int n_awaited; // so many are to be through before this member goes on after its HELLO; 0 = it does not wait
+
+static void be_slow(const struct iovec *parts)
+{
+    const struct star_frame *f = parts[0].iov_base;
+    while (f->kind == DIALOG_HELLO && atomic_load(n_through) < n_awaited)
+        usleep(1000);
+}
+
 ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
@@ -87,6 +97,8 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
     if (lie)
         tell_lie(m->msg_iov);
     ssize_t n = __real_sendmsg(fd, m, flags);
+    if (n_awaited)
+        be_slow(m->msg_iov);
     given += n > 0 && is_counted[fd] ? (uint64_t)n : 0;
     return n;
 }
@@ -464,7 +476,10 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     if (c->gpus_hang)
         hang(c, index, &w);
     w.gpu.until_ms = clock_mono_ms(&clock_system) + c->limit_ms;
+    n_awaited = index == c->slow ? (1 + c->again) * (c->n_receivers + c->n_senders) - 1 : 0;
     int code = reshard(&config, &a, &result, &err);
+    if (c->slow >= 0)
+        atomic_fetch_add(n_through, 1);
     if (c->gpus_hang) {
         wait_for_all(c, 3);
         if (index == 0)
