@@ -160,6 +160,17 @@ static void check_meets(const struct troop_scene *c, const struct reshard_rendez
     }
 }
 
+static bool accept_one(int fd, const struct reshard_rendezvous *m, int *links)
+{
+    int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    char index;
+    if (one < 0 || read(one, &index, 1) != 1)
+        return false;
+    links[(int)index] = one;
+    is_counted[one] = m->id > FIRST_ID + 1; // than those of the center and of the witness
+    return true;
+}
+
 static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
     struct sockaddr_un at;
@@ -172,20 +183,20 @@ static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struc
         return err_set(err, ERR_IO, "%s", strerror(errno));
     for (int i = 0; i < m->n; i++)
         links[i] = -1;
-    for (int came = 1; came < m->n && goes_on(m, until);) {
+    int came = 1;
+    for (bool over = false; came < m->n && !over;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        char index;
-        if (poll(&p, 1, 20) != 1 || (c->absent && m->stop))
+        over = !goes_on(m, until);
+        if (c->absent && m->stop && !over) {
+            usleep(2000);
             continue;
-        int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-        if (one >= 0 && read(one, &index, 1) == 1) {
-            links[(int)index] = one;
-            is_counted[one] = m->id > FIRST_ID + 1; // than those of the center and of the witness
-            came++;
         }
+        while (came < m->n && poll(&p, 1, 20) == 1)
+            came += accept_one(fd, m, links);
     }
     close(fd);
-    return m->stop && m->stop(m->ctx) ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : 0;
+    bool stopped = came < m->n && m->stop && m->stop(m->ctx);
+    return stopped ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : 0;
 }
 
 static int join(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
@@ -352,8 +363,7 @@ static void leave_rest(const struct troop_scene *c, int index, const struct cont
         assert_int_equal(star_frame_send(contacts->links[0], DIALOG_FAILED, failed, sizeof failed - 1, until), 0);
 }
 
-// A transfer before the one that counts: all keep their connections. By connections: if it only reads memory, it may be
-// over before the witness has seen who has come, and then these have no connection.
+// A transfer before the one that counts: all keep their connections.
 static void know_each_other(const struct troop_scene *c, int index, struct reshard_config *config, struct weights *w)
 {
     const struct participant_config counts = config->participant;
@@ -361,7 +371,7 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     struct err err = ERR_INIT;
     struct reshard_result result;
     config->participant.limit_ms = config->participant.late_ms = config->participant.patience_ms = TROOP_LONG_MS;
-    config->direct = false;
+    config->direct = c->direct && !c->by_nccl; // so that more members make a communicator
     w->gpu.until_ms = clock_mono_ms(&clock_system) + TROOP_LONG_MS;
     assert_int_equal(reshard(config, &a, &result, &err), 0);
     config->participant = counts;
@@ -382,7 +392,7 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     config->known_by = contacts_id(config->contacts);
     assert_int_equal(config->known_by, FIRST_ID);
     config->id = c->apart && index == c->n_receivers ? OTHER_ID : AGAIN_ID;
-    given = 0;
+    given = written = 0;
     wait_for_all(c, 1); // the client does so, too
     if (c->rest)
         leave_rest(c, index, config->contacts);
