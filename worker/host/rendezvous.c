@@ -251,33 +251,43 @@ static int number_of(struct rendezvous *rv, const struct rendezvous_list *l, uin
     return r;
 }
 
+// Call this with the mutex. Returns how many members of the list have come that had not come yet.
+static int take_joiners(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int *links)
+{
+    int n = 0;
+    LIST_FOREACH(at, &rv->joiners) {
+        struct joiner *g = CONTAINER_OF(at, struct joiner, link);
+        if (g->id != id || g->index == 0 || g->index >= (uint32_t)l->n)
+            continue;
+        int *link = &links[g->index];
+        n += *link < 0;
+        file_close(link);
+        *link = take_joiner(rv, g);
+    }
+    return n;
+}
+
+// The last one may come just before the wait is over, so this function looks once more after that.
 static int wait_for_joiners(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int64_t until,
                             int *links, struct err *err)
 {
-    int missing = l->n - 1, r = 0;
+    int missing = l->n - 1;
+    bool over = false;
     for (int i = 0; i < l->n; i++)
         links[i] = -1;
     pthread_mutex_lock(&rv->mutex);
-    while (r == 0) {
-        LIST_FOREACH(at, &rv->joiners) {
-            struct joiner *g = CONTAINER_OF(at, struct joiner, link);
-            if (g->id != id || g->index == 0 || g->index >= (uint32_t)l->n)
-                continue;
-            int *link = &links[g->index];
-            missing -= *link < 0;
-            file_close(link);
-            *link = take_joiner(rv, g);
-        }
-        if (!missing || now_ms() >= until)
-            break;
+    missing -= take_joiners(rv, l, id, links);
+    while (missing && !over && now_ms() < until) {
         wait_some(rv, until);
-        if (is_over(rv, l))
-            r = err_set(err, ERR_CANCELED, "canceled while it waited for other ranks");
+        over = is_over(rv, l);
+        missing -= take_joiners(rv, l, id, links);
     }
     pthread_mutex_unlock(&rv->mutex);
-    for (int i = 0; r < 0 && i < l->n; i++)
+    if (!missing || !over)
+        return 0;
+    for (int i = 0; i < l->n; i++)
         file_close(&links[i]);
-    return r;
+    return err_set(err, ERR_CANCELED, "canceled while it waited for other ranks");
 }
 
 // Finds out where the first rank of the list is. ERR_TIMEOUT, ERR_CANCELED.

@@ -68,5 +68,5 @@ int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, str
                     struct err *err);
 // Returns connections for a star. In the first rank of the list, links[i] goes to rank i of the list; -1 = it has not
 // come within the limit. In another rank, links[0] goes to the first one. ERR_TIMEOUT, ERR_CANCELED (also if `stop`
-// returned true), ERR_FORBIDDEN, ERR_LIMIT.
+// returned true before all had come), ERR_FORBIDDEN, ERR_LIMIT.
 int rendezvous_meet(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err);

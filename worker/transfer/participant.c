@@ -512,11 +512,12 @@ void participant_attend(struct participant *p, struct pollfd *others, size_t n_o
 {
     struct dialog_event e;
     int wait = MIN(timeout_ms, (int)PARTICIPANT_SLICE_MS);
-    bool idle = wait == PARTICIPANT_SLICE_MS;
-    while (dialog_next(&p->dialog, others, n_others, wait, &e)) {
+    bool idle = wait == PARTICIPANT_SLICE_MS, more = true;
+    while (more && dialog_next(&p->dialog, others, n_others, wait, &e)) {
         take_event(p, &e);
         idle = false;
         wait = 0;
+        more = e.kind != DIALOG_GO;
     }
     p->waited += idle && !participant_left_ms(p);
     if (may_be_canceled(p) && atomic_load(p->config.canceled)) {

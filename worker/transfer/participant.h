@@ -69,7 +69,9 @@ bool participant_is_patient(const struct participant *p); // it still waits for 
 bool participant_may_be_asked(const struct participant *p);
 
 // Takes the messages of other members. It waits up to timeout_ms for the first one, but returns at once if one of the
-// other descriptors is ready. Then it checks whether the transfer was canceled, and whether the limit has passed.
+// other descriptors is ready. It takes no message that follows GO: a sender that is slow may find GO and the decision
+// together, and it first has to become the witness, and to serve. Then it checks whether the transfer was canceled, and
+// whether the limit has passed.
 void participant_attend(struct participant *p, struct pollfd *others, size_t n_others, int timeout_ms);
 void participant_witness(struct participant *p, int witness);  // this member is the witness from now on
 void participant_waits_for(struct participant *p, int member); // a receiver gets nothing from that member; -1 = none

@@ -494,6 +494,13 @@ static void receive(struct resharding *r)
     }
 }
 
+// The witness may hear the decision while it still waits for receivers to connect. They may ask it all the same.
+static bool has_part(const struct resharding *r)
+{
+    bool is_witness = r->participant.witness == r->c->participant.index;
+    return is_open(r) || (is_witness && r->participant.decided == COMMIT_TAKE);
+}
+
 // A sender stays until the decision. The witness stays until no receiver can ask it any more.
 static bool is_needed(const struct resharding *r)
 {
@@ -605,7 +612,7 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
     if (config->direct && !receives)
         window_show(r.window = window_new(&config->blocks), &r.here);
     int code = prepare(&r, ret, err);
-    if (code == 0 && is_open(&r))
+    if (code == 0 && has_part(&r))
         code = move(&r, ret, err);
     window_end(r.window); // before this rank changes its weights
     end_nccl(&r, ret);

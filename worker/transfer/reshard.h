@@ -28,7 +28,8 @@ struct reshard_rendezvous { // members 1 to n - 1 of it connect to its host, whi
 };
 
 struct reshard_ways { // how members reach each other; the errors are those of a communicator
-    // Waits here for the others. It fills links[1] to links[n - 1] with connections, -1 = that member has not come.
+    // Waits here for the others. It fills links[1] to links[n - 1] with connections, -1 = that member has not come. It
+    // fails with ERR_CANCELED if `stop` returned true before all had come.
     int (*host)(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err);
     int (*join)(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err);
     void *ctx;

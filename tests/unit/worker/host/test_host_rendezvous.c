@@ -103,12 +103,23 @@ static void *meet(void *ctx)
     return NULL;
 }
 
-static void begin(struct fixture *f, struct member *h, int index, int64_t limit_ms)
+static void begin_until(struct fixture *f, struct member *h, int index, int64_t limit_ms, bool (*stop)(void *ctx),
+                        void *ctx)
 {
     *h = (struct member){.rendezvous = f->rendezvous[index]};
-    h->list = (struct rendezvous_list){
-        .ranks = ranks, .n = RANKS, .index = index, .limit_ms = limit_ms, .canceled = &h->canceled};
+    h->list = (struct rendezvous_list){.ranks = ranks,
+                                       .n = RANKS,
+                                       .index = index,
+                                       .limit_ms = limit_ms,
+                                       .canceled = &h->canceled,
+                                       .stop = stop,
+                                       .ctx = ctx};
     assert_int_equal(pthread_create(&h->thread, NULL, meet, h), 0);
+}
+
+static void begin(struct fixture *f, struct member *h, int index, int64_t limit_ms)
+{
+    begin_until(f, h, index, limit_ms, NULL, NULL);
 }
 
 static void end(struct fixture *f, struct member *h)
@@ -236,6 +247,41 @@ static void a_cancel_ends_the_wait(void **state)
     assert_int_equal(second.code, ERR_CANCELED);
 }
 
+struct moment {
+    atomic_bool asked, is_over;
+};
+
+static bool until_all_have_come(void *ctx)
+{
+    struct moment *m = ctx;
+    atomic_store(&m->asked, true);
+    while (!atomic_load(&m->is_over))
+        usleep(100);
+    return true;
+}
+
+static void who_comes_before_the_first_stops_waiting_has_a_link(void **state)
+{
+    struct fixture *f = *state;
+    struct member h[RANKS];
+    struct moment m = {.asked = false};
+    begin_until(f, &h[0], 0, LIMIT_MS, until_all_have_come, &m);
+    while (!atomic_load(&m.asked))
+        loop_run_once(f->loop, 10);
+    for (int i = 1; i < RANKS; i++)
+        begin(f, &h[i], i, LIMIT_MS);
+    for (int i = 1; i < RANKS; i++)
+        end(f, &h[i]);
+    atomic_store(&m.is_over, true);
+    end(f, &h[0]);
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(h[i].code, 0);
+    for (int i = 1; i < RANKS; i++) {
+        close(h[i].links[0]);
+        assert_int_equal(close(h[0].links[i]), 0);
+    }
+}
+
 static void meshes_of_the_object_go_first(void **state)
 {
     struct fixture *f = *state;
@@ -271,6 +317,7 @@ int main(void)
         TEST(another_secret_is_refused),
         TEST(a_first_that_has_no_secret_yet_is_asked_again),
         TEST(a_cancel_ends_the_wait),
+        TEST(who_comes_before_the_first_stops_waiting_has_a_link),
         TEST(meshes_of_the_object_go_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,6 +110,41 @@ static void so_it_is_with_connections_and_relays(void **state)
     one_victim(SIGSTOP, &c, 1, "ready");
 }
 
+static void dies_after_the_decision(const struct troop_scene *c)
+{
+    struct troop_said said[TROOP_MAX];
+    assert_true(troop_run(c, said));
+    assert_true(said[c->victim].died);
+    for (int i = 0; i < c->n_receivers; i++)
+        assert_string_equal(said[i].weights, "new");
+}
+
+// The others need it only for its memory, and it finds their decision together with what it is to do.
+static void a_sender_that_is_too_slow_to_serve_dies_while_it_serves(void **state)
+{
+    struct troop_scene c = troop_plain;
+    (void)state;
+    c.slow = c.victim = 4;
+    c.fault = "begun";
+    c.signal = SIGKILL;
+    for (int again = 0; again < 2; again++) {
+        c.again = again;
+        dies_after_the_decision(&c);
+    }
+}
+
+// It still serves those that may not have heard the decision.
+static void a_witness_that_sees_who_has_come_after_the_decision_dies_while_it_serves(void **state)
+{
+    struct troop_scene c = troop_plain;
+    (void)state;
+    c.absent = true;
+    c.victim = 3;
+    c.fault = "begun";
+    c.signal = SIGKILL;
+    dies_after_the_decision(&c);
+}
+
 static void one_stands_still_and_is_named(const struct troop_scene *scene, int victim, const char *phase,
                                           const char *words)
 {
@@ -182,6 +217,8 @@ int main(void)
         cmocka_unit_test(all_or_none_have_new_weights_whoever_stands_still_at_any_moment),
         cmocka_unit_test(so_it_is_with_connections_of_the_last_transfer),
         cmocka_unit_test(so_it_is_with_connections_and_relays),
+        cmocka_unit_test(a_sender_that_is_too_slow_to_serve_dies_while_it_serves),
+        cmocka_unit_test(a_witness_that_sees_who_has_come_after_the_decision_dies_while_it_serves),
         cmocka_unit_test(a_relay_that_stands_still_is_named),
         cmocka_unit_test(a_sender_that_stands_still_while_bytes_move_is_named),
         cmocka_unit_test(a_sender_that_says_nothing_is_the_only_one_named),

@@ -36,7 +36,7 @@ enum { TENSORS = 4, FIRST_ID = 4711, AGAIN_ID = 5711, OTHER_ID = 6711 };
 
 static const uint64_t matrix[] = {64, 4 * 4096}, narrow[] = {30, 7}, vector[] = {1000}, nothing[] = {0, 3};
 const char *troop_names[TROOP_MAX];
-static atomic_int *n_through; // members that are through with their first transfer; shared by all
+static atomic_int *n_through; // transfers that members are through with; shared by all
 
 const struct troop_scene troop_plain = {.n_receivers = 3,
                                         .n_senders = 2,
@@ -44,6 +44,7 @@ const struct troop_scene troop_plain = {.n_receivers = 3,
                                         .limit_ms = TROOP_LONG_MS,
                                         .victim = -1,
                                         .late = -1,
+                                        .slow = -1,
                                         .started_again = -1,
                                         .packed = 10 * 1000,
                                         .nccl_limit = 1,
@@ -80,6 +81,15 @@ static void tell_lie(struct iovec *parts)
     lie = TROOP_TRUTH;
 }
 
+static int n_awaited; // so many are to be through before this member goes on after its HELLO; 0 = it does not wait
+
+static void be_slow(const struct iovec *parts)
+{
+    const struct star_frame *f = parts[0].iov_base;
+    while (f->kind == DIALOG_HELLO && atomic_load(n_through) < n_awaited)
+        usleep(1000);
+}
+
 ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
@@ -87,6 +97,8 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
     if (lie)
         tell_lie(m->msg_iov);
     ssize_t n = __real_sendmsg(fd, m, flags);
+    if (n_awaited)
+        be_slow(m->msg_iov);
     given += n > 0 && is_counted[fd] ? (uint64_t)n : 0;
     return n;
 }
@@ -148,6 +160,17 @@ static void check_meets(const struct troop_scene *c, const struct reshard_rendez
     }
 }
 
+static bool accept_one(int fd, const struct reshard_rendezvous *m, int *links)
+{
+    int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    char index;
+    if (one < 0 || read(one, &index, 1) != 1)
+        return false;
+    links[(int)index] = one;
+    is_counted[one] = m->id > FIRST_ID + 1; // than those of the center and of the witness
+    return true;
+}
+
 static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
     struct sockaddr_un at;
@@ -160,20 +183,20 @@ static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struc
         return err_set(err, ERR_IO, "%s", strerror(errno));
     for (int i = 0; i < m->n; i++)
         links[i] = -1;
-    for (int came = 1; came < m->n && goes_on(m, until);) {
+    int came = 1;
+    for (bool over = false; came < m->n && !over;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        char index;
-        if (poll(&p, 1, 20) != 1 || (c->absent && m->stop))
+        over = !goes_on(m, until);
+        if (c->absent && m->stop && !over) {
+            usleep(2000);
             continue;
-        int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-        if (one >= 0 && read(one, &index, 1) == 1) {
-            links[(int)index] = one;
-            is_counted[one] = m->id > FIRST_ID + 1; // than those of the center and of the witness
-            came++;
         }
+        while (came < m->n && poll(&p, 1, 20) == 1)
+            came += accept_one(fd, m, links);
     }
     close(fd);
-    return m->stop && m->stop(m->ctx) ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : 0;
+    bool stopped = came < m->n && m->stop && m->stop(m->ctx);
+    return stopped ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : 0;
 }
 
 static int join(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
@@ -341,8 +364,7 @@ static void leave_rest(const struct troop_scene *c, int index, const struct idle
         assert_int_equal(star_frame_send(idle->links[0], DIALOG_FAILED, failed, sizeof failed - 1, until), 0);
 }
 
-// A transfer before the one that counts: all keep their connections. By connections: if it only reads memory, it may be
-// over before the witness has seen the members that have come, and then these have no connection.
+// A transfer before the one that counts: all keep their connections.
 static void know_each_other(const struct troop_scene *c, int index, struct reshard_config *config, struct weights *w)
 {
     const struct participant_config counts = config->participant;
@@ -350,7 +372,7 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     struct err err = ERR_INIT;
     struct reshard_result result;
     config->participant.limit_ms = config->participant.late_ms = config->participant.patience_ms = TROOP_LONG_MS;
-    config->direct = false;
+    config->direct = c->direct && !c->by_nccl; // so that more members make a communicator
     w->gpu.until_ms = clock_mono_ms(&clock_system) + TROOP_LONG_MS;
     assert_int_equal(reshard(config, &a, &result, &err), 0);
     config->participant = counts;
@@ -371,7 +393,7 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     config->known_by = idle_connections_id(config->idle);
     assert_int_equal(config->known_by, FIRST_ID);
     config->id = c->apart && index == c->n_receivers ? OTHER_ID : AGAIN_ID;
-    given = 0;
+    given = written = 0;
     wait_for_all(c, 1); // the client does so, too
     if (c->rest)
         leave_rest(c, index, config->idle);
@@ -465,7 +487,10 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     if (c->gpus_hang)
         hang(c, index, &w);
     w.gpu.until_ms = clock_mono_ms(&clock_system) + c->limit_ms;
+    n_awaited = index == c->slow ? (1 + c->again) * (c->n_receivers + c->n_senders) - 1 : 0;
     int code = reshard(&config, &a, &result, &err);
+    if (c->slow >= 0)
+        atomic_fetch_add(n_through, 1);
     if (c->gpus_hang) {
         wait_for_all(c, 3);
         if (index == 0)

@@ -41,6 +41,7 @@ struct troop_scene {
     int signal;
     bool mismatch, differs;
     int late; // a member that does not come, -1 = none
+    int slow; // after its HELLO, this sender reads nothing until all others are through; -1 = none
     bool canceled;
     bool absent;        // senders see no member that comes until all is over
     bool again;         // it is the second transfer, and nobody meets at the center or the witness
