@@ -112,7 +112,7 @@ static void so_it_is_with_connections_and_relays(void **state)
 
 static void dies_after_the_decision(const struct troop_scene *c)
 {
-    struct troop_said said[TROOP_MAX];
+    struct troop_result said[TROOP_MAX];
     assert_true(troop_run(c, said));
     assert_true(said[c->victim].died);
     for (int i = 0; i < c->n_receivers; i++)
