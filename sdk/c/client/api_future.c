@@ -118,8 +118,7 @@ int cadre_client_watch(cadre_client *c, uint64_t id)
     struct pending *p = pendings_find(&c->calls, id);
     bool found = p && p->keep && c->threads;
     if (found && p->answered) {
-        list_remove(&p->link);
-        list_append(&c->finished, &p->link);
+        future_notify(c, id);
         client_tell(c);
     }
     if (found)
@@ -128,26 +127,33 @@ int cadre_client_watch(cadre_client *c, uint64_t id)
     return found;
 }
 
-// Waits for the next one. NULL: the time is over, or none can come.
-static struct list *await_finished(struct cadre_client *c, int64_t end)
+// Both return the id of the next one. 0: the time is over, or none can come.
+
+static uint64_t next_watched(struct cadre_client *c, int64_t end)
 {
     bool in_time = true;
-    if (c->threads)
-        while (list_empty(&c->finished) && in_time)
-            in_time = client_watch(c, end);
-    else
-        while (list_empty(&c->finished) && c->n_promised && !c->turning && in_time)
-            in_time = client_pass(c, end);
-    return list_empty(&c->finished) ? NULL : list_pop(&c->finished);
+    while (list_empty(&c->notices) && in_time)
+        in_time = client_watch(c, end);
+    return future_notified(c);
+}
+
+static uint64_t next_finished(struct cadre_client *c, int64_t end)
+{
+    bool in_time = true;
+    while (list_empty(&c->finished) && c->n_promised && !c->turning && in_time)
+        in_time = client_pass(c, end);
+    if (list_empty(&c->finished))
+        return 0;
+    struct list *l = list_pop(&c->finished);
+    list_append(&c->handed_out, l);
+    return CONTAINER_OF(l, struct pending, link)->id;
 }
 
 uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms)
 {
     client_enter(c);
-    struct list *l = await_finished(c, client_end_of(timeout_ms));
-    uint64_t id = l ? CONTAINER_OF(l, struct pending, link)->id : 0;
-    if (l)
-        list_append(&c->handed_out, l);
+    int64_t end = client_end_of(timeout_ms);
+    uint64_t id = c->threads ? next_watched(c, end) : next_finished(c, end);
     client_leave(c);
     return id;
 }

@@ -549,6 +549,7 @@ struct cadre_client *client_new(struct settings *settings)
     list_init(&c->resting);
     list_init(&c->finished);
     list_init(&c->handed_out);
+    list_init(&c->notices);
     list_init(&c->buffers);
     rand_seed_system(&c->rand);
     pendings_init(&c->calls);

@@ -17,7 +17,8 @@ struct cadre_client {
     struct list canceled;             // canceled before they were sent
     struct list resting;              // failed, to be sent again
     struct list buffers;              // batches that are being made, or are complete (buffer.h)
-    struct list finished, handed_out; // kept answers; cadre_client_next() has returned those in handed_out
+    struct list finished, handed_out; // kept answers; with threads, all are in handed_out, else cadre_client_next() puts them there
+    struct list notices;              // of watched calls that were answered (future.h)
     uint32_t n_kept, n_promised;      // kept answers, and calls whose answers will be kept
     struct blob *taken;               // the result that was taken last
     struct deadlines deadlines;

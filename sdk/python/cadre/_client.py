@@ -352,7 +352,13 @@ class Client:
         if lib.functions.watch(self._any_handle(), future._id):
             return True
         with self._lock:
-            return not self._watched.pop(future._id, None)
+            callbacks = self._watched.get(future._id, (future, ()))[1]
+            if f not in callbacks:
+                return True  # the thread has called it
+            callbacks.remove(f)  # the thread calls the others
+            if not callbacks:
+                del self._watched[future._id]
+            return False
 
     def _tell_of(self, call_id):
         with self._lock:

@@ -304,8 +304,8 @@ CADRE_CLIENT_API cadre_client_code cadre_client_wait_for(cadre_client *c, uint64
                                                          int64_t timeout_ms, size_t *ret_ready,
                                                          cadre_client_error *error);
 // Returns the call that finished first, among calls whose answers are kept and that this function has not returned yet;
-// waits as above. 0: the time is over, or no such call is open. A `threaded` client returns only watched calls, and
-// waits until there is one.
+// waits as above. 0: the time is over, or no such call is open. A `threaded` client returns only watched calls, also
+// those whose answers another thread has taken meanwhile, and waits until there is one.
 CADRE_CLIENT_API uint64_t cadre_client_next(cadre_client *c, int64_t timeout_ms);
 // For a `threaded` client: cadre_client_next() returns this call when it is answered. 0: the client does not keep the
 // answer of this call.

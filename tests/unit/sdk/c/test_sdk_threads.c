@@ -133,6 +133,24 @@ static void only_calls_that_are_watched_are_told(void **state)
     assert_false(cadre_client_watch(f->client, second));
 }
 
+static void a_watched_call_is_told_also_if_its_answer_was_taken_first(void **state)
+{
+    struct fixture *f = *state;
+    open_threaded(f);
+    uint64_t watched = begin(f, "echo", J("[1]")), late = begin(f, "echo", J("[2]"));
+    assert_true(cadre_client_watch(f->client, watched));
+    takes(f, watched, "[1]");
+    takes(f, begin(f, "echo", J("[3]")), "[3]"); // late is answered, too
+    assert_true(cadre_client_watch(f->client, late));
+    takes(f, late, "[2]");
+    assert_int_equal(cadre_client_next(f->client, 0), watched);
+    assert_int_equal(cadre_client_next(f->client, 0), late);
+    assert_int_equal(cadre_client_next(f->client, 0), 0);
+    watched = begin(f, "echo", J("[4]"));
+    assert_true(cadre_client_watch(f->client, watched));
+    takes(f, watched, "[4]"); // the client is closed with a notice
+}
+
 static void a_wait_that_is_over_leaves_the_call_alone(void **state)
 {
     struct fixture *f = *state;
@@ -358,6 +376,7 @@ int main(void)
         CASE(a_call_that_is_waited_for_next_is_sent_by_who_waits),
         CASE(threads_use_it_at_the_same_time),
         CASE(only_calls_that_are_watched_are_told),
+        CASE(a_watched_call_is_told_also_if_its_answer_was_taken_first),
         CASE(a_wait_that_is_over_leaves_the_call_alone),
         CASE(who_waits_is_told_that_it_is_shut),
         CASE(what_was_not_sent_has_not_run),

@@ -216,6 +216,20 @@ class Accumulators(GroupCase):
         future.add_done_callback(told.put)
         self.assertIs(told.get(timeout=30), future)
 
+    def test_callbacks_are_called_also_if_the_result_is_taken_first(self):
+        told = queue.SimpleQueue()
+        for i in range(100):
+            future = self.group.start("get_value")
+            taker = threading.Thread(target=future.result)
+            taker.start()
+            for n in range(20):  # before and after the answer comes
+                future.add_done_callback(lambda _, n=n: told.put((i, n)))
+            taker.join()
+            self.assertEqual({told.get(timeout=30) for _ in range(20)}, {(i, n) for n in range(20)})
+        self.assertTrue(told.empty())
+        with self.local.connect() as client:
+            self.assertEqual(client._watched, {})
+
     def test_threads_share_a_client(self):
         def work(results):
             for i in range(50):
