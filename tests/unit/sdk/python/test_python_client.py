@@ -227,8 +227,7 @@ class Accumulators(GroupCase):
             taker.join()
             self.assertEqual({told.get(timeout=30) for _ in range(20)}, {(i, n) for n in range(20)})
         self.assertTrue(told.empty())
-        with self.local.connect() as client:
-            self.assertEqual(client._watched, {})
+        self.assertEqual(self.client._watched, {})
 
     def test_threads_share_a_client(self):
         def work(results):
