@@ -8,6 +8,6 @@
 void future_keep(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error);
 // A watched call is answered: cadre_client_next() returns it, also if another thread takes its answer first.
 void future_notify(struct cadre_client *c, uint64_t id);
-uint64_t future_notified(struct cadre_client *c); // takes the next notice; 0 = there is none
+uint64_t future_notified(struct cadre_client *c);            // takes the next notice; 0 = there is none
 void future_drop(struct cadre_client *c, struct pending *p); // taken or forgotten: the call is over
 void futures_done(struct cadre_client *c);
