@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers that the client keeps until they are taken, for calls that ask for this.
+// Answers that the client keeps until they are taken, for calls that ask for this. Without threads, an answer is in
+// client.finished until cadre_client_next() returns its call, and then in client.handed_out. With threads, all answers
+// are in client.handed_out, and cadre_client_next() returns the calls of client.notices.
 #pragma once
 
 #include "sdk/c/client/client_state.h"
