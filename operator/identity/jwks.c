@@ -150,6 +150,11 @@ int jwks_parse(const char *text, size_t len, struct jwks **ret, struct err *err)
                    JWKS_KEYS_MAX, RSA_BITS_MIN);
 }
 
+size_t jwks_count(const struct jwks *j)
+{
+    return j->n;
+}
+
 void jwks_free(struct jwks *j)
 {
     if (!j)

@@ -17,6 +17,7 @@ struct jwk;
 // Ignores keys of unknown types and keys for encryption, as the RFC demands. ERR_INVALID: the text is no JWKS, or has
 // no usable key. ERR_LIMIT: it is too long, or has too many keys.
 int jwks_parse(const char *text, size_t len, struct jwks **ret, struct err *err);
+size_t jwks_count(const struct jwks *j);                            // at least 1
 void jwks_free(struct jwks *j);                                     // accepts NULL
 const struct jwk *jwks_find(const struct jwks *j, const char *kid); // NULL: there is no such key
 

@@ -86,7 +86,7 @@ fi
 memory() { awk "/^Mem$1:/"' {print int($2 / 1024 / 1024)}' /proc/meminfo; } # Total or Available, in GB
 for ((tries = 60; $(memory Available) < ${MEMORY_GB:-0}; tries--)); do
     if [[ $tries == 0 || $(memory Total) -lt $MEMORY_GB ]]; then
-        echo "run.sh: SKIP it needs $MEMORY_GB GB of memory, and $(memory Available) GB are available"
+        echo "1..0 # SKIP it needs $MEMORY_GB GB of memory, and $(memory Available) GB are available"
         exit 77
     fi
     sleep 10
@@ -99,7 +99,7 @@ flock 9
 if ! python=$("$root/deploy/python.sh" large 9>&-) ||
     ! source=verl-$version-$("$python" -c 'import sys; print(sys.implementation.cache_tag)') || ! bring "$source" source_of_verl ||
     ! { [[ $extra == none ]] || bring "$extra" packages; }; then
-    echo "run.sh: SKIP verl $version cannot be had (the reason is above)"
+    echo "1..0 # SKIP verl $version cannot be had (the reason is above)"
     exit 77
 fi
 exec 9>&-

@@ -128,13 +128,19 @@ static void a_group_that_could_not_start_starts_when_another_one_leaves(void **s
     agent_ends(w);
 }
 
-static void a_group_that_could_not_start_is_tried_again(void **state)
+// A group has ended, and its next agent cannot be started for now.
+static void cannot_restart(const struct world *w)
 {
-    const struct world *w = *state;
     assert_int_equal(create(w, "first"), 0);
     agent_ends(w);
     may_open(w, false);
     assert_int_equal(ask(w, w->provisioner.restart, "{\"group\":\"first\"}"), ERR_UNAVAILABLE);
+}
+
+static void a_group_that_could_not_start_is_tried_again(void **state)
+{
+    const struct world *w = *state;
+    cannot_restart(w);
     may_open(w, true);
     TURN_UNTIL(loop_run_once(w->loop, 1000), !local_provision_idle(w->groups), "");
     agent_ends(w);
@@ -160,10 +166,7 @@ static void a_group_whose_next_attempt_cannot_start_is_tried_again(void **state)
 static void a_group_that_was_deleted_before_it_could_start_is_not_tried_again(void **state)
 {
     const struct world *w = *state;
-    assert_int_equal(create(w, "first"), 0);
-    agent_ends(w);
-    may_open(w, false);
-    assert_int_equal(ask(w, w->provisioner.restart, "{\"group\":\"first\"}"), ERR_UNAVAILABLE);
+    cannot_restart(w);
     assert_int_equal(ask(w, w->provisioner.remove, "{\"group\":\"first\"}"), 0);
     may_open(w, true);
     assert_true(local_provision_idle(w->groups));
@@ -172,10 +175,7 @@ static void a_group_that_was_deleted_before_it_could_start_is_not_tried_again(vo
 static void a_group_that_could_not_start_can_be_started_again(void **state)
 {
     const struct world *w = *state;
-    assert_int_equal(create(w, "first"), 0);
-    agent_ends(w);
-    may_open(w, false);
-    assert_int_equal(ask(w, w->provisioner.restart, "{\"group\":\"first\"}"), ERR_UNAVAILABLE);
+    cannot_restart(w);
     may_open(w, true);
     assert_true(local_provision_idle(w->groups));
     assert_int_equal(ask(w, w->provisioner.restart, "{\"group\":\"first\"}"), 0);
