@@ -55,11 +55,28 @@ static void wait_for(struct taking *t, const char *reason, const char *message)
 
 // The pod of each bundle.
 
+static const struct placementgroup *owner_among(const struct placementgroup *const *groups, size_t n,
+                                                const struct pod *p)
+{
+    for (size_t i = 0; groups && i < n; i++)
+        if (groups[i] && str_eq(groups[i]->obj.meta.uid, p->obj.meta.owner.uid))
+            return groups[i];
+    return NULL;
+}
+
+int32_t group_bundles_node_lost_s(const struct group_view *v, const struct pod *p)
+{
+    const struct placementgroup *plg = owner_among(v->placementgroups, v->wg->spec.n_placement_groups, p);
+    if (!plg && v->as_running)
+        plg = owner_among(v->placementgroups_running, v->as_running->spec.n_placement_groups, p);
+    return plg ? plg->spec.gang.node_lost_s : v->wg->spec.gang.node_lost_s;
+}
+
 static bool is_live(const struct taking *t, const struct pod *p)
 {
     const struct gang_view *v = &t->v->gang;
     return p->node && !p->obj.meta.deleted_ms && !pod_terminal(p) &&
-           !pod_node_gone(v->cluster, p, t->v->wg->spec.gang.node_lost_s, v->now_ms, NULL);
+           !pod_node_gone(v->cluster, p, group_bundles_node_lost_s(t->v, p), v->now_ms, NULL);
 }
 
 static bool is_better(const struct bundle_pod *h, const struct pod *p, bool live)

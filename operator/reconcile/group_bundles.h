@@ -49,6 +49,9 @@ bool group_bundles_uncounted(const struct workergroup *wg, const struct replica_
 size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bundle *b, int32_t local, struct arena *a,
                           int **ret);
 
+// placement.nodeLostSeconds for this pod of the group. For a pod of a PlacementGroup, it comes from there.
+int32_t group_bundles_node_lost_s(const struct group_view *v, const struct pod *p);
+
 // The grace period of its pods.
 int64_t group_bundles_grace_s(const struct group_view *v);
 int64_t group_bundles_template_grace_s(

@@ -14,7 +14,7 @@ enum { KILLED_MS = 60 * 1000 }; // time for a kubelet to explain why it ends a p
 
 static bool node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
 {
-    return pod_node_gone(v->gang.cluster, p, v->wg->spec.gang.node_lost_s, v->gang.now_ms, ret_ms);
+    return pod_node_gone(v->gang.cluster, p, group_bundles_node_lost_s(v, p), v->gang.now_ms, ret_ms);
 }
 
 // The kubelet ends the containers of a pod that it evicts one by one, and gives the reason only then. So a container
@@ -163,7 +163,8 @@ static void note_lost_agent(struct group_pods *c, const struct group_view *v, in
         return;
     if (v->gang.setup && pod_trusts_others(p, v->gang.setup->keys_id))
         return;
-    enum reach_verdict verdict = group_pods_silence(v, awaited, (int64_t)v->wg->spec.gang.node_lost_s * 1000, &left);
+    int64_t limit_ms = (int64_t)group_bundles_node_lost_s(v, p) * 1000;
+    enum reach_verdict verdict = group_pods_silence(v, awaited, limit_ms, &left);
     c->unreachable = c->unreachable || verdict == REACH_NOBODY;
     if (verdict != REACH_COUNTS) {
         gang_pods_look_again(&c->gang, left);

@@ -225,6 +225,15 @@ static const char *first_error(struct group_decision *d)
     return NULL;
 }
 
+// At least one agent is silent.
+static int32_t first_silent(const struct group_decision *d)
+{
+    int32_t i = 0;
+    while (!is_silent(d, i))
+        i++;
+    return i;
+}
+
 static void silent(struct group_decision *d, const char *ranks)
 {
     const char *what =
@@ -232,7 +241,7 @@ static void silent(struct group_decision *d, const char *ranks)
             ? "its processes run on, and its pod stays: no other agent has been connected for that long either, so the "
               "operator itself may be unreachable; read its log, and check that pods can reach its Service"
             : arena_printf(d->a, "its pod is replaced after placement.nodeLostSeconds (%d s)",
-                           d->wg->spec.gang.node_lost_s);
+                           group_bundles_node_lost_s(d->v, d->pods.current[first_silent(d)]));
     conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_SILENT,
                    arena_printf(d->a, "the agent of %s is not connected; %s", ranks, what));
 }
