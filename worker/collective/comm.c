@@ -36,13 +36,14 @@ struct cadre_comm {
 
 static const struct kind {
     const char *name;
-    bool collective; // all members call it, and it has a number
+    bool collective;      // all members call it, and it has a number
+    bool all_in, all_out; // `in` and `out` have the parts of all members
 } kinds[] = {
     [BACKEND_ALL_REDUCE] = {"all_reduce", true},
     [BACKEND_BROADCAST] = {"broadcast", true},
-    [BACKEND_ALL_GATHER] = {"all_gather", true},
-    [BACKEND_REDUCE_SCATTER] = {"reduce_scatter", true},
-    [BACKEND_ALL_TO_ALL] = {"all_to_all", true},
+    [BACKEND_ALL_GATHER] = {"all_gather", true, .all_out = true},
+    [BACKEND_REDUCE_SCATTER] = {"reduce_scatter", true, .all_in = true},
+    [BACKEND_ALL_TO_ALL] = {"all_to_all", true, .all_in = true, .all_out = true},
     [BACKEND_SEND] = {"send", false},
     [BACKEND_RECV] = {"recv", false},
     [BACKEND_BARRIER] = {"barrier", true},
@@ -288,6 +289,16 @@ static cadre_result give_up(struct cadre_comm *c, const char *what, const struct
     return fail(c, what, CADRE_ERROR, reason);
 }
 
+// Only an all_reduce can work in place.
+static bool overlaps(const struct cadre_comm *c, const struct backend_op *op)
+{
+    size_t part = op->n * op->item, all = part * (size_t)c->n;
+    uintptr_t in = (uintptr_t)op->in, out = (uintptr_t)op->out;
+    if (!in || !out || (in == out && op->kind == BACKEND_ALL_REDUCE))
+        return false;
+    return in < out + (kinds[op->kind].all_out ? all : part) && out < in + (kinds[op->kind].all_in ? all : part);
+}
+
 static const char *wrong(const struct cadre_comm *c, const char *dtype, struct backend_op *op)
 {
     bool reduces = op->kind == BACKEND_ALL_REDUCE || op->kind == BACKEND_REDUCE_SCATTER;
@@ -311,6 +322,9 @@ static const char *wrong(const struct cadre_comm *c, const char *dtype, struct b
                "F6_E3M2";
     op->item = MAX(bits / 8, (size_t)1);
     op->n = op->n * bits / 8 / op->item;
+    if (overlaps(c, op))
+        return op->kind == BACKEND_ALL_REDUCE ? "`in` and `out` overlap: pass the same memory twice, or two arrays"
+                                              : "`in` and `out` overlap: pass two arrays";
     return NULL;
 }
 

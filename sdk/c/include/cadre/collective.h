@@ -77,8 +77,8 @@ CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
 // Types are those of batches: "F32", "BF16", "I64", ... All can be moved. gloo reduces F64, F32, F16, BF16 and
 // integers. NCCL reduces the same types without I16 and U16, and from 2.24 on also F8_E4M3 and F8_E5M2. `n` counts
 // elements, which must fill whole bytes: an even number of F4, a multiple of 4 of F6_E2M3 and F6_E3M2. `in` and `out`
-// of cadre_all_reduce() may be the same memory. In all other functions they must not overlap. CADRE_INVALID_ARGUMENT:
-// nothing was sent, and the communicator can still be used.
+// of cadre_all_reduce() may be the same memory. Otherwise they must not overlap. CADRE_INVALID_ARGUMENT: nothing was
+// sent, and the communicator can still be used.
 CADRE_EXPORT cadre_result cadre_all_reduce(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
                                            cadre_reduction reduction);
 CADRE_EXPORT cadre_result cadre_broadcast(cadre_comm *comm, const char *dtype, void *data, size_t n, int root);

@@ -157,6 +157,20 @@ static int refuse_parts_of_bytes(const struct team_member *m, cadre_comm *c)
     return 0;
 }
 
+static int refuse_overlap(const struct team_member *m, cadre_comm *c)
+{
+    int32_t x[2 * TEAM_MAX] = {0}, *second = x + 1, *last = x + m->n - 1;
+    TEAM_CHECK(cadre_all_reduce(c, "I32", x, second, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(strstr(cadre_comm_error(c), "overlap: pass the same memory twice"));
+    TEAM_CHECK(cadre_all_gather(c, "I32", last, x, 1) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(strstr(cadre_comm_error(c), "overlap: pass two arrays"));
+    TEAM_CHECK(cadre_reduce_scatter(c, "I32", x, last, 1, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_all_to_all(c, "I32", x, x, 1) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_all_reduce(c, "I32", x, x, 2, CADRE_SUM) == CADRE_OK);
+    TEAM_CHECK(cadre_all_gather(c, "I32", x + m->n, x, 1) == CADRE_OK);
+    return 0;
+}
+
 static int use_types(const struct team_member *m, void *ctx)
 {
     struct err err = ERR_INIT;
@@ -164,6 +178,7 @@ static int use_types(const struct team_member *m, void *ctx)
     (void)ctx;
     TEAM_CHECK(c);
     int r = refuse_parts_of_bytes(m, c);
+    r = r ? r : refuse_overlap(m, c);
     for (enum safetensors_dtype d = 0; r == 0 && d < SAFETENSORS_DTYPE_COUNT; d++) {
         size_t len = (size_t)EACH * safetensors_dtype_bits(d) / 8;
         r = move_type(m, c, safetensors_dtype_name(d), len);
