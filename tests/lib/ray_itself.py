@@ -63,6 +63,14 @@ def patient(init):
     return patient_init
 
 
+def raylet_aside():
+    """A thread prints the messages of the raylet. On standard output, they can come in the middle of a line of the program."""
+    from ray._private import worker
+
+    say = worker.print_worker_logs
+    worker.print_worker_logs = lambda data, sink, *rest: say(data, sys.stderr if data.get("pid") == "raylet" else sink, *rest)
+
+
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "cadre/ray-output")
 KEPT_S = 30 * 24 * 3600
 BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}  # any bytes, as text
@@ -132,6 +140,7 @@ def main():
         ray.init = functools.wraps(ray.init)(functools.partial(ray.init, include_dashboard=False))
         del words[0]
     ray.init = patient(ray.init)
+    raylet_aside()
     if words[0] == "-m":
         sys.argv = words[1:]
         sys.path[0] = os.getcwd()

@@ -39,8 +39,7 @@ def programs(folder):
 
 
 LIMIT_S = 1200  # only for a program that hangs: Ray takes minutes on a busy machine
-RETRIED = re.compile(r"^\S*\(raylet\)\S* Task .*?^\w+Error: [^\n]*\n", re.M | re.S)  # Ray, on standard output, with a traceback
-OF_WORKERS = re.compile(r"(\x1b\[\d+m)?\((raylet|\w+ pid=\d+)|[\w.-]+ \[(rank \d+|agent)\] |cadre-local: ")
+OF_WORKERS = re.compile(r"(\x1b\[\d+m)?\(\w+ pid=\d+|[\w.-]+ \[(rank \d+|agent)\] |cadre-local: ")
 
 
 def expected(name, folder=FOLDER):
@@ -50,7 +49,6 @@ def expected(name, folder=FOLDER):
 
 def printed(output):
     """What the program itself has printed."""
-    output = RETRIED.sub("", output)
     return "".join(line for line in output.splitlines(True) if not OF_WORKERS.match(line))
 
 
