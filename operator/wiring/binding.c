@@ -416,16 +416,10 @@ static struct gateway *start_gateway(struct binding *b, struct err *err)
     return gateway_new(o->loop, &config, err);
 }
 
-struct binding *binding_new(const struct binding_options *o, struct err *err)
+static struct agents *start_agents(struct binding *b)
 {
-    struct binding *b = xcalloc(1, sizeof *b);
-    b->o = *o;
-    b->url = o->options->advertise_url ? xstrdup(o->options->advertise_url)
-                                       : xasprintf("wss://cadre-operator.%s.svc:9443", o->ns);
-    const char *port;
-    (void)host_port_split(b->url + strlen("wss://"), &b->host, &port); // the command line was checked
-    b->agents = agents_new(&(struct agents_config){
-        .clock = loop_clock(o->loop),
+    const struct agents_config config = {
+        .clock = loop_clock(b->o.loop),
         .changed = wake,
         .changed_shared = on_shared_changed,
         .presence = on_presence,
@@ -435,22 +429,49 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .printed = on_printed,
         .gpus = on_gpus,
         .ctx = b,
-    });
-    b->reports = replica_reports_new(&(struct replica_reports_config){.clock = loop_clock(o->loop),
-                                                                      .agent = on_agent_reported,
-                                                                      .ranks = on_ranks_reported,
-                                                                      .joined = on_replica_joined,
-                                                                      .ctx = b});
+    };
+    return agents_new(&config);
+}
+
+static struct replica_reports *start_reports(struct binding *b)
+{
+    const struct replica_reports_config config = {
+        .clock = loop_clock(b->o.loop),
+        .agent = on_agent_reported,
+        .ranks = on_ranks_reported,
+        .joined = on_replica_joined,
+        .ctx = b,
+    };
+    return replica_reports_new(&config);
+}
+
+static struct object_watch *watch_secret(struct binding *b)
+{
+    const struct object_watch_options options = {
+        .kind = KIND_SECRET,
+        .ns = b->o.ns,
+        .name = b->o.options->keys_secret,
+        .seed = b->o.seed,
+        .on_change = on_secret,
+        .on_error = on_identity_error,
+        .ctx = b,
+    };
+    return object_watch_new(b->o.loop, b->o.client, &options);
+}
+
+struct binding *binding_new(const struct binding_options *o, struct err *err)
+{
+    struct binding *b = xcalloc(1, sizeof *b);
+    b->o = *o;
+    b->url = o->options->advertise_url ? xstrdup(o->options->advertise_url)
+                                       : xasprintf("wss://cadre-operator.%s.svc:9443", o->ns);
+    const char *port;
+    (void)host_port_split(b->url + strlen("wss://"), &b->host, &port); // the command line was checked
+    b->agents = start_agents(b);
+    b->reports = start_reports(b);
     snprintf(b->instance, sizeof b->instance, "%016" PRIx64, o->seed);
     b->identity = start_identity(b);
-    b->secret = object_watch_new(o->loop, o->client,
-                                 &(struct object_watch_options){.kind = KIND_SECRET,
-                                                                .ns = o->ns,
-                                                                .name = o->options->keys_secret,
-                                                                .seed = o->seed,
-                                                                .on_change = on_secret,
-                                                                .on_error = on_identity_error,
-                                                                .ctx = b});
+    b->secret = watch_secret(b);
     b->authority = identity_authority(b->identity);
     b->provisioning = provision_new(o->loop, o->client, o->stores, PROVISION_RENEW_MS);
     b->provisioner = provision_provisioner(b->provisioning);

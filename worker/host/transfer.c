@@ -300,47 +300,70 @@ static int run(struct transfer_step *s, struct reshard_config *c, struct reshard
     return r;
 }
 
-static int move(struct transfer_step *s, struct json_writer *out, struct err *err)
+// Reads which values this rank sends or receives, and where they lie.
+static int read_sides(struct transfer_step *s, struct reshard_config *c, struct err *err)
 {
-    struct cadre_weights *w = s->weights;
-    struct reshard_config c = {.id = s->id,
-                               .piece_max = RESHARD_PIECE_MAX,
-                               .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
-                               .progress = &w->progress.bytes,
-                               .idle = &w->idle,
-                               .nccl = str_eq(getenv("CADRE_TRANSFER_NCCL"), "0") ? NULL : &w->nccl,
-                               .nccl_limit_ms = NCCL_JOIN_MS,
-                               .ways = {host, join, s}};
-    struct reshard_result moved = {.copied = 0};
     int r = read_move(s, err);
-    if (r == 0 && w->begun != s->id)
+    if (r == 0 && s->weights->begun != s->id)
         r = err_set(err, ERR_UNAVAILABLE,
                     "this rank has started again since the transfer began, or another transfer has "
                     "begun: start it again");
-    w->begun = 0;
+    s->weights->begun = 0;
     if (r == 0)
-        r = describe(s, &c.side, err);
+        r = describe(s, &c->side, err);
     if (r == 0)
-        r = find_blocks(s, &c.side, &c.blocks.list, err);
+        r = find_blocks(s, &c->side, &c->blocks.list, err);
+    c->blocks.n = c->side.n;
+    return r;
+}
+
+static struct participant_config participant_of(const struct transfer_step *s)
+{
+    int receivers = (int)s->worlds[1];
+    return (struct participant_config){.index =
+                                           rendezvous_rank(s->call->nested.rendezvous) + (s->sends ? receivers : 0),
+                                       .n_receivers = receivers,
+                                       .n_senders = (int)s->worlds[0],
+                                       .names = s->names,
+                                       .limit_ms = s->limit_ms,
+                                       .late_ms = PARTICIPANT_LATE_MS,
+                                       .patience_ms = PARTICIPANT_PATIENCE_MS,
+                                       .canceled = &s->call->canceled};
+}
+
+static int configure(struct transfer_step *s, struct reshard_config *c, struct err *err)
+{
+    struct cadre_weights *w = s->weights;
+    *c = (struct reshard_config){.id = s->id,
+                                 .piece_max = RESHARD_PIECE_MAX,
+                                 .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
+                                 .progress = &w->progress.bytes,
+                                 .idle = &w->idle,
+                                 .nccl = str_eq(getenv("CADRE_TRANSFER_NCCL"), "0") ? NULL : &w->nccl,
+                                 .nccl_limit_ms = NCCL_JOIN_MS,
+                                 .ways = {host, join, s}};
+    int r = read_sides(s, c, err);
     if (r < 0)
         return r;
-    window_place(&c.place);
-    c.blocks.n = c.side.n;
-    c.known_by = s->known_by;
+    window_place(&c->place);
+    c->known_by = s->known_by;
     name_members(s);
     if (!s->sends && !w->back_buffer)
         w->back_buffer = back_buffer_new(!str_eq(getenv("CADRE_TRANSFER_SWAP"), "0"));
-    c.back_buffer = w->back_buffer;
-    memcpy(c.groups, s->groups, sizeof c.groups);
-    c.participant = (struct participant_config){.index = rendezvous_rank(s->call->nested.rendezvous) +
-                                                         (s->sends ? (int)s->worlds[1] : 0),
-                                                .n_receivers = (int)s->worlds[1],
-                                                .n_senders = (int)s->worlds[0],
-                                                .names = s->names,
-                                                .limit_ms = s->limit_ms,
-                                                .late_ms = PARTICIPANT_LATE_MS,
-                                                .patience_ms = PARTICIPANT_PATIENCE_MS,
-                                                .canceled = &s->call->canceled};
+    c->back_buffer = w->back_buffer;
+    memcpy(c->groups, s->groups, sizeof c->groups);
+    c->participant = participant_of(s);
+    return 0;
+}
+
+static int move(struct transfer_step *s, struct json_writer *out, struct err *err)
+{
+    struct cadre_weights *w = s->weights;
+    struct reshard_config c;
+    struct reshard_result moved = {.copied = 0};
+    int r = configure(s, &c, err);
+    if (r < 0)
+        return r;
     method_executor_waits();
     if (!s->sends)
         progress_begin(s->call->nested.progress, &w->progress);
