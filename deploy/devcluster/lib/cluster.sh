@@ -2,15 +2,14 @@
 # shellcheck shell=bash
 # A whole cluster: selects it, starts it, stops it, shows its status.
 
-# The id names the cgroup, because the same name in another cache directory is another cluster. CADRE_CGROUP: the parent
-# cgroup, if the caller limits the resources of the cluster.
+# The id names the cgroup, because the same name in another cache directory is another cluster.
 cluster_select() { # NAME
     [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "a cluster name is up to 32 of a-z, 0-9 and -, not \"$1\""
     CLUSTER=$1
     STATE=$CACHE_DIR/clusters/$CLUSTER
     read -r ID _ < <(cksum <<<"$STATE")
     ID=cadre-$CLUSTER-$ID
-    CGROUP=${CADRE_CGROUP:+$CADRE_CGROUP/}$ID
+    CGROUP=$ID
     USE_FILE=$CACHE_DIR/clusters/$CLUSTER.use
     params_read
 }
