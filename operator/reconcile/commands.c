@@ -8,15 +8,19 @@
 
 enum { RETRY_MS = 2000 }; // after an agent has refused a command, or could not carry it out
 
-bool commands_may_tell(struct group_decision *d, int32_t index, uint8_t type, int32_t attempt)
+static bool may_tell(struct group_decision *d, const struct agent_facts *f, uint8_t type, int32_t attempt)
 {
-    const struct agent_facts *f = d->pods.ranks.facts[index];
     int64_t left = f->error ? MIN(f->error_ms + RETRY_MS - d->v->gang.now_ms, RETRY_MS) : 0;
     if (!f->connected || (f->sent == type && f->sent_attempt == attempt))
         return false;
     if (left > 0)
         plan_requeue(d->plan, left);
     return left <= 0;
+}
+
+bool commands_may_tell(struct group_decision *d, int32_t index, uint8_t type, int32_t attempt)
+{
+    return may_tell(d, d->pods.ranks.facts[index], type, attempt);
 }
 
 static void tell_pod(struct group_decision *d, const struct pod *p, uint8_t type, int32_t attempt, const char *body,
@@ -43,7 +47,7 @@ static bool runs(const struct agent_facts *f)
 static void stop_in_pod(struct group_decision *d, size_t at, int stage)
 {
     const struct agent_facts *f = &d->v->agents[at];
-    if (runs(f) && f->connected && !(f->sent == RECORD_STOP && f->sent_attempt == f->attempt))
+    if (runs(f) && may_tell(d, f, RECORD_STOP, f->attempt))
         tell_pod(d, d->v->gang.pods[at], RECORD_STOP, f->attempt, command_text_stop(d, f->attempt, false), stage);
 }
 

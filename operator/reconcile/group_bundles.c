@@ -147,28 +147,35 @@ static struct bundle_owner *owner_of(struct taking *t, const struct placementgro
 // The replicas, one bundle after the other.
 
 // worker.gpus counts nvidia.com/gpu, and the bundle has too few.
-static bool refuse_gpus(struct taking *t, const struct bundle_owner *s, int32_t i, int32_t gpus)
+static void refuse_gpus(struct taking *t, const struct bundle_owner *s, int32_t i, int32_t gpus)
 {
+    if (t->ret->refusal.reason)
+        return;
     const struct amount *other = bundle_other_device(bundle_shape(&s->bundles, i));
     const char *has = arena_printf(t->a, "bundle %d of PlacementGroup %s has", i, s->plg->obj.meta.name);
     const char *what = other ? arena_printf(t->a, "%lld %s", (long long)(other->milli / 1000), other->name)
                              : "only the resourceClaims of its template";
     int32_t wanted = t->wg->spec.worker.gpus;
+    const char *why;
     if (gpus)
-        return refuse(t,
-                      arena_printf(t->a,
-                                   "spec.worker.gpus is %d, but %s %d nvidia.com/gpu: lower spec.worker.gpus, or ask "
-                                   "for more in spec.bundles",
-                                   wanted, has, gpus));
-    if (!other && !s->claims)
-        return refuse(t, arena_printf(t->a,
-                                      "spec.worker.gpus is %d, but %s no GPU: leave spec.worker.gpus out, or ask for "
-                                      "nvidia.com/gpu in spec.bundles",
-                                      wanted, has));
-    return refuse(t, arena_printf(t->a,
-                                  "spec.worker.gpus is %d and counts nvidia.com/gpu, but %s %s: leave spec.worker.gpus "
-                                  "out; the workers then see the GPUs of their pod",
-                                  wanted, has, what));
+        why =
+            arena_printf(t->a,
+                         "spec.worker.gpus is %d, but %s %d nvidia.com/gpu: lower spec.worker.gpus, or ask for more in "
+                         "spec.bundles",
+                         wanted, has, gpus);
+    else if (!other && !s->claims)
+        why =
+            arena_printf(t->a,
+                         "spec.worker.gpus is %d, but %s no GPU: leave spec.worker.gpus out, or ask for nvidia.com/gpu "
+                         "in spec.bundles",
+                         wanted, has);
+    else
+        why =
+            arena_printf(t->a,
+                         "spec.worker.gpus is %d and counts nvidia.com/gpu, but %s %s: leave spec.worker.gpus out; the "
+                         "workers then see the GPUs of their pod",
+                         wanted, has, what);
+    refuse(t, why);
 }
 
 static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, int32_t i)
@@ -184,7 +191,7 @@ static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, 
     if (t->named++ >= t->wg->spec.replicas)
         return true; // the group needs no more bundles
     if (worker->gpus > gpus)
-        return refuse_gpus(t, s, i, gpus);
+        refuse_gpus(t, s, i, gpus); // processes of an earlier spec keep the bundle
     struct replica_bundle *b = &t->ret->replicas[t->named - 1];
     *b = (struct replica_bundle){.placementgroup = group, .bundle = i, .gpus = gpus, .next = -1};
     t->ret->gpus += gpus;
@@ -380,7 +387,7 @@ void group_bundles_take(const struct group_view *v, bool bound, struct arena *a,
     take_master(&t);
     find_stale(&t);
     // No pod counts before all of them are available.
-    if (!ret->refusal.reason && (!ret->wait_reason || bound))
+    if (bound || (!ret->refusal.reason && !ret->wait_reason))
         return;
     for (int32_t k = 0; k < s->replicas; k++)
         ret->replicas[k].pod = NULL;

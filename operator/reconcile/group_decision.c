@@ -23,15 +23,8 @@ bool group_decision_asks_for_more(const struct group_decision *d)
     return d->pods.changed || (was->pods && !str_eq(was->pods, d->revision.pods)) || group_decision_worker_differs(d);
 }
 
-void group_decision_look_back(struct group_decision *d)
+static void view_as_running(struct group_decision *d)
 {
-    const struct group_revision *was = &d->wg->status.revision;
-    d->progress.of_before =
-        conditions_was(&d->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, d->revision.pods);
-    if (d->pods.bundles && d->progress.of_before)
-        d->plan->master = d->wg->status.master_addr; // other groups avoid it
-    if (!d->v->as_running)
-        return;
     d->view_running = *d->v;
     d->view_running.wg = d->v->as_running;
     d->view_running.placementgroups = d->v->placementgroups_running;
@@ -40,6 +33,20 @@ void group_decision_look_back(struct group_decision *d)
     d->v = &d->view_running;
     d->wg = d->view_running.wg;
     d->gang.v = &d->v->gang;
+}
+
+void group_decision_look_back(struct group_decision *d)
+{
+    const struct group_revision *was = &d->wg->status.revision;
+    d->progress.of_before =
+        conditions_was(&d->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, d->revision.pods);
+    if (d->pods.bundles && d->progress.of_before)
+        d->plan->master = d->wg->status.master_addr; // other groups avoid it
+    if (!d->v->as_running && !d->pods.bundles)
+        return;
+    if (d->v->as_running)
+        view_as_running(d);
+    // On bundles, the pods of the earlier spec count although the new spec would have to wait for its bundles.
     group_pods_take(d->v, strtoull(was->pods ? was->pods : "", NULL, 16), d->a, &d->pods);
     d->gang.borrowed = d->pods.bundles;
     d->plan->waits[WAIT_KILLED] = d->pods.killed;
