@@ -233,7 +233,7 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
-// A user who changes the code of a group becomes its author.
+// A user who changes the code of a group becomes its author. `add` also replaces.
 static const char *write_change(const struct object *group, const char *user, const char *worker, struct arena *a)
 {
     bool made = labels_get(&group->meta.annotations, ANNOTATION_CREATED_BY) != NULL;
@@ -242,7 +242,7 @@ static const char *write_change(const struct object *group, const char *user, co
                                            "'value':%s}",
                                            user)
                               : "";
-    return json_print(a, "[{'op':'replace','path':'/spec/worker','value':%-s}%-s]", worker, author);
+    return json_print(a, "[{'op':'add','path':'/spec/worker','value':%-s}%-s]", worker, author);
 }
 
 // A change in spec.worker makes the leader start the processes again in their pods.
@@ -258,9 +258,9 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
         group = store_get(d->stores[KIND_WORKERGROUP], p->ns, name);
     if (!err.code && !group)
         err_set(&err, ERR_NOT_FOUND, "there is no WorkerGroup %s/%.100s", p->ns, name);
-    else if (!err.code && !workergroup_of(group)->spec.has_worker)
-        err_set(&err, ERR_INVALID, "WorkerGroup %s/%.100s has no spec.worker, so no agent that could restart it", p->ns,
-                name);
+    else if (!err.code && !workergroup_has_agent(workergroup_of(group)))
+        err_set(&err, ERR_INVALID, "WorkerGroup %s/%.100s has the runtime Plain, so no agent that could restart it",
+                p->ns, name);
     if (err.code) {
         done(done_ctx, NULL, 0, &err);
     } else {

@@ -458,8 +458,6 @@ void agent_shutdown(struct agent *a, int64_t grace_ms)
 {
     a->closing = true;
     for (size_t i = 0; i < a->n_groups; i++) {
-        if (is_idle(a->groups[i]))
-            continue;
         supervisor_shutdown(a->groups[i]->supervisor, loop_now_ms(a->config.loop), grace_ms);
         carry_out(a->groups[i]);
     }

@@ -358,7 +358,8 @@ void supervisor_shutdown(struct supervisor *s, int64_t now_ms, int64_t grace_ms)
 {
     s->closed = true;
     set(&s->next, NULL);
-    stop_all(s, now_ms, grace_ms);
+    if (s->state != SUPERVISOR_IDLE)
+        stop_all(s, now_ms, grace_ms);
 }
 
 static void give_up(struct supervisor *s)

@@ -286,7 +286,7 @@ static void it_is_restarted_with_another_worker(void **state)
     struct stub_call *call = next(VERB_PATCH_JSON, KIND_WORKERGROUP);
     assert_string_equal(
         call->request.body,
-        "[{\"op\":\"replace\",\"path\":\"/spec/worker\",\"value\":{\"python\":\"other\"}},"
+        "[{\"op\":\"add\",\"path\":\"/spec/worker\",\"value\":{\"python\":\"other\"}},"
         "{\"op\":\"replace\",\"path\":\"/metadata/annotations/cadre.dev~1created-by\",\"value\":\"anna\"}]");
     stub_answer(call, 200, "{}");
     assert_string_equal(t.json, "null");
@@ -301,7 +301,20 @@ static void it_is_restarted_with_another_worker(void **state)
     assert_int_equal(t.err.code, ERR_INVALID);
 }
 
-static void one_without_a_worker_is_not(void **state)
+// The command of its container runs by an agent, too.
+static void one_without_a_worker_is_restarted(void **state)
+{
+    (void)state;
+    put_group("1", "");
+    ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
+    allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
+    struct stub_call *call = next(VERB_PATCH_MERGE, KIND_WORKERGROUP);
+    assert_non_null(strstr(call->request.body, "{\"spec\":{\"worker\":{\"restartedAt\":\"20"));
+    stub_answer(call, 200, "{}");
+    assert_string_equal(t.json, "null");
+}
+
+static void one_without_an_agent_is_not(void **state)
 {
     (void)state;
     ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
@@ -309,6 +322,7 @@ static void one_without_a_worker_is_not(void **state)
     put_group("1", "\"runtime\":\"Plain\"");
     ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
     assert_int_equal(t.err.code, ERR_INVALID);
+    assert_non_null(strstr(t.err.msg, "has the runtime Plain"));
     assert_true(stub_quiet(t.client));
 }
 
@@ -414,7 +428,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_is_deleted_if_the_caller_could, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_restarted_by_another_text_in_its_worker, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_restarted_with_another_worker, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_without_a_worker_is_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_without_a_worker_is_restarted, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_without_an_agent_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_placementgroup_is_made_kept_and_dropped_alike, setup, teardown),
         cmocka_unit_test_setup_teardown(where_bundles_are_is_what_the_status_says, setup, teardown),
         cmocka_unit_test_setup_teardown(the_capacity_is_that_of_the_nodes_where_pods_can_go, setup, teardown),

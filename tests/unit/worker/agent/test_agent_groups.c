@@ -242,17 +242,34 @@ static void who_hangs_while_its_group_is_stopped_is_killed_on_demand(void **stat
     is_killed(f);
 }
 
+static void is_refused(struct fixture *f, enum record_type type, const char *json)
+{
+    struct command *c = NULL;
+    struct err err = ERR_INIT;
+    assert_int_equal(command_parse(type, json, strlen(json), &c, &err), 0);
+    assert_int_equal(agent_command(f->agent, c, &err), ERR_CONFLICT);
+    command_unref(c);
+}
+
 static void and_who_hangs_while_the_pod_ends(void **state)
 {
     struct fixture *f = *state;
-    struct command *c = NULL;
-    struct err err = ERR_INIT;
     start_hanging(f);
     agent_shutdown(f->agent, 600000);
-    const char another[] = "{\"group\":\"b\",\"attempt\":0,\"rank\":0}";
-    assert_int_equal(command_parse(RECORD_KILL, another, strlen(another), &c, &err), 0);
-    assert_int_equal(agent_command(f->agent, c, &err), ERR_CONFLICT); // the group does not exist
-    command_unref(c);
+    is_refused(f, RECORD_KILL, "{\"group\":\"b\",\"attempt\":0,\"rank\":0}"); // the group does not exist
+    is_killed(f);
+}
+
+static void while_the_pod_ends_a_group_that_rests_does_not_start_again(void **state)
+{
+    struct fixture *f = *state;
+    start(f, "b", 1, "[{\"rank\":0,\"localRank\":0}]", "exec sleep 1000");
+    until(f, &f->reports, "b started 1");
+    give(f, RECORD_STOP, "{\"group\":\"b\",\"attempt\":1,\"graceMs\":0}");
+    until(f, &f->reports, "b stopped 1");
+    start_hanging(f);
+    agent_shutdown(f->agent, 600000);
+    is_refused(f, RECORD_PREPARE, "{\"group\":\"b\",\"attempt\":2}");
     is_killed(f);
 }
 
@@ -266,6 +283,7 @@ int main(void)
         T(a_port_that_somebody_has_is_reported),
         T(who_hangs_while_its_group_is_stopped_is_killed_on_demand),
         T(and_who_hangs_while_the_pod_ends),
+        T(while_the_pod_ends_a_group_that_rests_does_not_start_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
