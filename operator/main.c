@@ -135,13 +135,13 @@ static void on_lost(struct cadre_operator *o)
     deciding_lose(o->deciding);
 }
 
-static void on_recovered(void *ctx)
+static void on_recovered(void *ctx, int64_t away_ms)
 {
     struct cadre_operator *o = ctx;
-    log_info("the API server answers again", NULL);
+    log_info("the API server answers again", "after_ms", log_i64(away_ms), NULL);
     retry_now(o);
     if (!o->stopping)
-        deciding_retry(o->deciding);
+        deciding_retry(o->deciding, away_ms);
 }
 
 static const char *watches(const struct cadre_operator *o)
@@ -185,8 +185,8 @@ static void on_news(void *ctx, const struct leader_news *news)
         on_disbelieved(ctx, news->disbelieved, news->disbelieved_ms);
     if (news->holder)
         on_holder(ctx, news->holder, news->watches);
-    if (news->recovered)
-        on_recovered(ctx);
+    if (news->away_ms)
+        on_recovered(ctx, news->away_ms);
 }
 
 static void begin_election(struct cadre_operator *o)

@@ -60,9 +60,9 @@ void deciding_lose(struct deciding *d)
     kube_cancel_decided(d->client);
 }
 
-void deciding_retry(struct deciding *d)
+void deciding_retry(struct deciding *d, int64_t away_ms)
 {
-    group_controller_retry(d->groups);
+    group_controller_retry(d->groups, away_ms);
     controller_retry(d->placementgroup_reconciler->controller);
 }
 

@@ -22,8 +22,8 @@ void deciding_stop(struct deciding *d);
 // Call this when another replica may lead already. It drops the requests that wait to be sent, and waits for no
 // answers.
 void deciding_lose(struct deciding *d);
-// Call this when the API server answers again. It tries failed work again at once.
-void deciding_retry(struct deciding *d);
+// Call this when the API server answers again, after it did not for away_ms. It tries failed work again at once.
+void deciding_retry(struct deciding *d, int64_t away_ms);
 // Call this when the excluded namespaces have changed. It looks at every object again.
 void deciding_look(struct deciding *d);
 bool deciding_idle(const struct deciding *d); // no write is in progress

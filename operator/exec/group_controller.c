@@ -322,9 +322,10 @@ void group_controller_stop(struct group_controller *c)
     orphans_stop(c->orphans);
 }
 
-void group_controller_retry(struct group_controller *c)
+void group_controller_retry(struct group_controller *c, int64_t away_ms)
 {
-    cluster_note_outage(c->cluster, decision_time_now(&c->shared.time));
+    int64_t now_ms = decision_time_now(&c->shared.time);
+    cluster_note_outage(c->cluster, now_ms - away_ms, now_ms);
     controller_retry(c->reconciler.controller);
 }
 

@@ -50,9 +50,9 @@ const struct pod *group_controller_place(const struct group_controller *c, const
                                          struct arena *a);
 void group_controller_start(struct group_controller *c); // may be called again after a stop
 void group_controller_stop(struct group_controller *c);  // begins nothing new
-// Call this when the API server answers again. It tries failed writes again at once, and gives nodes time to report to
-// the API server.
-void group_controller_retry(struct group_controller *c);
+// Call this when the API server answers again, after it did not for away_ms. It tries failed writes again at once, and
+// gives nodes time to report to the API server.
+void group_controller_retry(struct group_controller *c, int64_t away_ms);
 // Call this when the excluded namespaces have changed. It looks at all groups.
 void group_controller_look(struct group_controller *c);
 bool group_controller_idle(const struct group_controller *c);

@@ -327,9 +327,10 @@ void cluster_note_silence(struct cluster *c, const char *name, int64_t since_ms)
         r->silent_ms = since_ms;
 }
 
-void cluster_note_outage(struct cluster *c, int64_t until_ms)
+void cluster_note_outage(struct cluster *c, int64_t from_ms, int64_t until_ms)
 {
-    c->outage_ms = until_ms;
+    if (until_ms - from_ms >= CLUSTER_OUTAGE_MS)
+        c->outage_ms = until_ms;
 }
 
 void cluster_clock_moved(struct cluster *c, int64_t ms)

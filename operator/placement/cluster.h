@@ -19,10 +19,14 @@ void cluster_del_node(struct cluster *c, const char *name);
 // The node was seen to fall silent at this time of our own clock. The time in its condition comes from another clock,
 // which may differ a lot. The note is forgotten when the node is ready again.
 void cluster_note_silence(struct cluster *c, const char *name, int64_t since_ms);
-// The API server was away until then. Kubelets could not report to it, so Kubernetes calls their nodes not ready until
-// they report again. No node counts as silent before CLUSTER_REPORT_MS after that time.
-enum { CLUSTER_REPORT_MS = 40 * 1000 }; // the time that Kubernetes itself gives a node (node-monitor-grace-period)
-void cluster_note_outage(struct cluster *c, int64_t until_ms);
+// The API server was away at this time. Kubelets could not report to it, so Kubernetes calls their nodes not ready
+// until they report again. No node counts as silent before CLUSTER_REPORT_MS after the outage. A single request that
+// fails is no outage: shorter ones than CLUSTER_OUTAGE_MS make no node not ready.
+enum {
+    CLUSTER_REPORT_MS = 40 * 1000, // the time that Kubernetes itself gives a node (node-monitor-grace-period)
+    CLUSTER_OUTAGE_MS = 5000,
+};
+void cluster_note_outage(struct cluster *c, int64_t from_ms, int64_t until_ms);
 // Somebody set our own clock by this much: the noted times move with it.
 void cluster_clock_moved(struct cluster *c, int64_t ms);
 

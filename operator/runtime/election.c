@@ -29,7 +29,8 @@ struct election_state {
     int64_t writes_until_ms; // leader_writes_until_ms()
     unsigned holders;        // how often it saw that another replica leads
     unsigned disbelieved;    // how often it did not believe a holder
-    unsigned errors, recovered;
+    unsigned errors;
+    int64_t away_ms; // the longest time since the loop looked last, as in struct leader_news
     char holder[HOLDER_SIZE], watches[WATCHES_SIZE];
     char disbelieved_holder[HOLDER_SIZE];
     int64_t disbelieved_ms;
@@ -87,7 +88,7 @@ static void on_leader(void *ctx, const struct leader_news *n)
     struct election_state *s = state_begin(ctx);
     s->terms += n->elected;
     s->leading = n->elected || (s->leading && !n->lost);
-    s->recovered += n->recovered;
+    s->away_ms = MAX(s->away_ms, n->away_ms);
     if (n->error) {
         s->errors++;
         s->error = *n->error;
@@ -174,7 +175,7 @@ static void tell(struct election *e, const struct election_state *before, const 
         .disbelieved_ms = now->disbelieved_ms,
         .holder = holder ? now->holder : NULL,
         .watches = now->watches,
-        .recovered = now->recovered != before->recovered,
+        .away_ms = now->away_ms,
     };
     o->news(o->ctx, &news);
 }
@@ -186,6 +187,7 @@ static void on_news(void *ctx)
     pthread_mutex_lock(&e->lock);
     e->told = e->state;
     e->state.n_exchanges = 0;
+    e->state.away_ms = 0;
     pthread_mutex_unlock(&e->lock);
     tell_exchanges(e, &e->told);
     if (!e->released) {

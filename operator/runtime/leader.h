@@ -19,7 +19,7 @@ struct leader_news {
     const char *disbelieved;
     int64_t disbelieved_ms;
     const char *holder, *watches; // the new leader, and the namespaces that it acts on ("" = not known). NULL = no news
-    bool recovered;               // the API server answers again after errors
+    int64_t away_ms;              // the API server answers again, after it did not for this time; 0 = no such news
 };
 
 struct leader_options {

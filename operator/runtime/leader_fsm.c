@@ -184,8 +184,9 @@ struct leader_output leader_step(struct leader_fsm *f, const struct leader_input
     if (f->state == LEADER_RESIGNED)
         return out;
     if (in->event != LEADER_TICK) {
-        out.recovered = f->failing && in->event != LEADER_FAILED;
-        f->failing = in->event == LEADER_FAILED;
+        bool failed = in->event == LEADER_FAILED;
+        out.away_ms = f->failing_ms && !failed ? MAX(in->mono_ms - f->failing_ms, 1) : 0;
+        f->failing_ms = !failed ? 0 : f->failing_ms ? f->failing_ms : MAX(f->sent_ms, 1);
     }
     // A late success does not count: others may have been elected meanwhile. (A write that was sent before the deadline
     // counts.)

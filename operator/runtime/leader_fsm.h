@@ -50,7 +50,7 @@ struct leader_output {
     int64_t wait_ms; // LEADER_TICK is due after this time; -1 = not before something happens
     bool elected, lost;
     bool holder_changed; // see leader_fsm.holder
-    bool recovered;      // the API server answers again
+    int64_t away_ms;     // the API server answers again after this time; 0 = no such news
     bool disbelieved;    // leader_fsm.holder did not renew, and we take its Lease before its duration_ms are over
 };
 
@@ -60,7 +60,7 @@ struct leader_fsm {
     enum leader_state state;
     bool busy;          // a request is in progress
     bool reread;        // a conflict has led to a second read already
-    bool failing;       // the last request failed
+    int64_t failing_ms; // when the first of the last requests, which all failed, was sent; 0 = the last one did not
     int64_t sent_ms;    // when the last request was sent
     int64_t renewed_ms; // when the last successful write was sent
     int64_t next_ms;    // when to try again

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 
 struct outage {
+    struct loop *loop;
     struct kube_client *client;
     const char *ns;
-    void (*on_over)(void *ctx);
+    void (*on_over)(void *ctx, int64_t away_ms);
     void *ctx;
     struct loop_timer *timer; // until it asks again
     bool asks, away;
+    int64_t asked_ms; // when it was suspected
 };
 
 // An error from the API server is an answer, too. The exceptions are the errors of a server that is starting or cannot
@@ -35,7 +37,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
     }
     o->asks = o->away = false;
     if (over)
-        o->on_over(o->ctx);
+        o->on_over(o->ctx, loop_now_ms(o->loop) - o->asked_ms);
 }
 
 static void ask(void *ctx)
@@ -45,11 +47,11 @@ static void ask(void *ctx)
     (void)kube_send(o->client, &r, OUTAGE_PATIENCE_MS, on_answer, o);
 }
 
-struct outage *outage_new(struct loop *loop, struct kube_client *client, const char *ns, void (*on_over)(void *ctx),
-                          void *ctx)
+struct outage *outage_new(struct loop *loop, struct kube_client *client, const char *ns,
+                          void (*on_over)(void *ctx, int64_t away_ms), void *ctx)
 {
     struct outage *o = xcalloc(1, sizeof *o);
-    *o = (struct outage){.client = client, .ns = ns, .on_over = on_over, .ctx = ctx};
+    *o = (struct outage){.loop = loop, .client = client, .ns = ns, .on_over = on_over, .ctx = ctx};
     o->timer = loop_timer_new(loop, ask, o);
     return o;
 }
@@ -67,5 +69,6 @@ void outage_suspect(struct outage *o)
     if (o->asks)
         return;
     o->asks = true;
+    o->asked_ms = loop_now_ms(o->loop);
     ask(o);
 }

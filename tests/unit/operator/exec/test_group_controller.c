@@ -120,7 +120,7 @@ static void what_failed_is_tried_at_once_when_the_server_is_back(void **state)
         stub_fail(next(VERB_CREATE, KIND_POD), ERR_UNAVAILABLE, "down");
         while (!group_controller_idle(t.controller))
             stub_answer(stub_next(t.client), 200, "{}");
-        group_controller_retry(t.controller);
+        group_controller_retry(t.controller, 1000);
     }
     assert_non_null(next(VERB_CREATE, KIND_POD));
 }

@@ -72,7 +72,9 @@ static void a_node_is_not_silent_while_the_api_server_is_just_back(void **state)
     set_node(c, "n1", "gpu=8 notready");
     cluster_note_silence(c, "n1", 1000000);
     assert_int_equal(cluster_silent_ms(c, "n1"), 1000000);
-    cluster_note_outage(c, 2000000);
+    cluster_note_outage(c, 2000000 - CLUSTER_OUTAGE_MS + 1, 2000000); // one request has failed
+    assert_int_equal(cluster_silent_ms(c, "n1"), 1000000);
+    cluster_note_outage(c, 2000000 - CLUSTER_OUTAGE_MS, 2000000);
     assert_int_equal(cluster_silent_ms(c, "n1"), 2000000 + CLUSTER_REPORT_MS);
     cluster_clock_moved(c, 500);
     assert_int_equal(cluster_silent_ms(c, "n1"), 2000500 + CLUSTER_REPORT_MS);

@@ -351,10 +351,10 @@ static void a_node_has_time_to_report_after_an_outage_of_the_api_server(void **s
     p->ready = true;
     p->node = "n2";
     set_node(f, "n2", "gpu=8 notready", NOW - 20000);
-    cluster_note_outage(f->cluster, NOW - 10000);
+    cluster_note_outage(f->cluster, NOW - 20000, NOW - 10000);
     assert_int_equal(take(f)->ready, 1);
     assert_int_equal(f->taken.gang.look_again_ms, CLUSTER_REPORT_MS - 10000);
-    cluster_note_outage(f->cluster, NOW - CLUSTER_REPORT_MS);
+    cluster_note_outage(f->cluster, NOW - 20000 - CLUSTER_REPORT_MS, NOW - CLUSTER_REPORT_MS);
     assert_int_equal(take(f)->ready, 0);
 }
 

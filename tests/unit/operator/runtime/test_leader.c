@@ -48,7 +48,7 @@ static void on_news(void *ctx, const struct leader_news *news)
     }
     if (news->holder)
         note(news->holder);
-    if (news->recovered)
+    if (news->away_ms)
         note("recovered");
 }
 

@@ -181,17 +181,17 @@ static void who_has_lost_is_elected_again_when_the_server_is_back(void **state)
     out = feed(&f, LEADER_FAILED, NULL, 10010);
     assert_int_equal(out.action, LEADER_DO_NOTHING);
     assert_in_range(out.wait_ms, 500, 1000);
-    assert_false(out.recovered);
+    assert_int_equal(out.away_ms, 0);
     assert_int_equal(feed(&f, LEADER_TICK, NULL, 12000).action, LEADER_DO_GET);
     struct lease mine = record("1", "me", 15, 0);
     out = feed(&f, LEADER_GOT, &mine, 12010);
-    assert_true(out.recovered);
+    assert_int_equal(out.away_ms, 2010); // since the first request that failed was sent
     assert_false(out.elected);
     assert_int_equal(out.action, LEADER_DO_UPDATE);
     mine = record("2", "me", 15, 0);
     out = feed(&f, LEADER_WROTE, &mine, 12020);
     assert_true(out.elected);
-    assert_false(out.recovered);
+    assert_int_equal(out.away_ms, 0);
     assert_true(12020 < leader_fsm_writes_until_ms(&f));
 }
 

@@ -17,12 +17,14 @@ static struct {
     struct kube_client *client;
     struct outage *outage;
     int over;
+    int64_t away_ms;
 } t;
 
-static void on_over(void *ctx)
+static void on_over(void *ctx, int64_t away_ms)
 {
     (void)ctx;
     t.over++;
+    t.away_ms = away_ms;
 }
 
 static int setup(void **state)
@@ -86,6 +88,7 @@ static void it_is_asked_until_it_answers_and_its_return_is_told_once(void **stat
     assert_int_equal(t.over, 0);
     stub_answer(asked(), 200, "{}");
     assert_int_equal(t.over, 1);
+    assert_true(t.away_ms >= 2 * OUTAGE_ASK_MS); // it was asked three times before
     assert_true(stub_quiet(t.client));
 }
 
