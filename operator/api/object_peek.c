@@ -83,3 +83,33 @@ bool object_peek(const char *json, size_t len, struct object_peek *ret)
     }
     return false;
 }
+
+static bool find_member(const char *json, size_t len, const char *key, struct json_item *ret)
+{
+    struct json_scan scan;
+    if (!len || *json != '{' || json_scan_begin(&scan, json, len) <= 0)
+        return false;
+    while (json_scan_next(&scan, ret) > 0)
+        if (json_item_is(ret, key))
+            return true;
+    return false;
+}
+
+static bool keep_member(const struct json_item *metadata, const char *key, char *to, size_t size)
+{
+    struct json_item m;
+    return find_member(metadata->text, metadata->len, key, &m) && m.len > 2 && *m.text == '"' &&
+           keep((struct span){m.text + 1, m.len - 2}, to, size);
+}
+
+bool object_identify(const char *json, size_t len, struct object_peek *ret)
+{
+    struct json_item metadata;
+    *ret = (struct object_peek){0};
+    if (!find_member(json, len, "metadata", &metadata))
+        return false;
+    (void)keep_member(&metadata, "namespace", ret->ns, sizeof ret->ns);
+    (void)keep_member(&metadata, "resourceVersion", ret->version, sizeof ret->version);
+    return keep_member(&metadata, "name", ret->name, sizeof ret->name) &&
+           keep_member(&metadata, "uid", ret->uid, sizeof ret->uid);
+}

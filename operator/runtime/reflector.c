@@ -78,8 +78,11 @@ static int on_item(void *ctx, const char *json, size_t len, struct err *err)
     struct reflector *r = ctx;
     const struct object *o = NULL;
     struct err bad = ERR_INIT;
+    struct object_peek g;
     if (object_decode(store_kind(r->store), json, len, &o, &bad) < 0) {
         report_bad(r, &bad);
+        if (object_identify(json, len, &g))
+            store_keep(r->store, &g);
     } else {
         store_put(r->store, o);
         object_unref(o);

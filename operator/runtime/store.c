@@ -271,6 +271,13 @@ void store_list_begin(struct store *s)
     s->mark++;
 }
 
+void store_keep(struct store *s, const struct object_peek *g)
+{
+    struct stored_object *e = find(s, g->ns, g->name);
+    if (e && str_eq(e->object->meta.uid, g->uid))
+        e->mark = s->mark;
+}
+
 void store_list_swap(struct store *s, const char *resource_version)
 {
     const struct table *all = &s->indexes[INDEX_NAME];

@@ -35,8 +35,10 @@ bool store_holds(const struct store *s, const struct object_peek *g);
 bool store_is_past(const struct store *s, const char *resource_version);
 
 // Between begin and swap, store_put() marks the objects of a list. Swap deletes the objects without a mark, unless they
-// are newer than the list: we have written those meanwhile. Another begin starts over.
+// are newer than the list: we have written those meanwhile. Another begin starts over. If an object of the list cannot
+// be decoded, store_keep() marks what is known of it, because it still exists.
 void store_list_begin(struct store *s);
+void store_keep(struct store *s, const struct object_peek *g);
 void store_list_swap(struct store *s, const char *resource_version);
 void store_saw(struct store *s, const char *resource_version); // takes a bookmark
 bool store_synced(const struct store *s);                      // the first list is complete

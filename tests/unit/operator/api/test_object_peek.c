@@ -71,12 +71,37 @@ static void what_is_not_written_as_the_api_server_does_is_left_to_the_decoder(vo
             fail_msg("took %s", others[i]);
 }
 
+static void an_object_that_cannot_be_decoded_is_identified_in_any_order(void **state)
+{
+    (void)state;
+    const char *bad =
+        "{ \"spec\": {\"init\": \"\\u0000\"}, \"metadata\": {\"annotations\": {\"uid\": \"}\"}, \"uid\": \"u\", "
+        "\"labels\": 7, \"namespace\": \"ml\", \"name\": \"a\", \"resourceVersion\": \"1\"}}";
+    static const char *const nothing[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"metadata\":7}",
+        "{\"metadata\":{\"name\":\"a\"}}",
+        "{\"metadata\":{\"uid\":\"u\",\"name\":7}}",
+    };
+    struct object_peek g;
+    assert_true(object_identify(bad, strlen(bad), &g));
+    assert_string_equal(g.ns, "ml");
+    assert_string_equal(g.name, "a");
+    assert_string_equal(g.uid, "u");
+    assert_string_equal(g.version, "1");
+    for (size_t i = 0; i < ARRAY_LEN(nothing); i++)
+        assert_false(object_identify(nothing[i], strlen(nothing[i]), &g));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_sees_which_object_it_is_and_its_version),
         cmocka_unit_test(what_is_cut_off_before_the_version_tells_nothing),
         cmocka_unit_test(what_is_not_written_as_the_api_server_does_is_left_to_the_decoder),
+        cmocka_unit_test(an_object_that_cannot_be_decoded_is_identified_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

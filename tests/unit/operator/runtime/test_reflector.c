@@ -358,6 +358,19 @@ static void a_bad_object_is_told_and_does_not_stop_the_others(void **state)
     assert_string_equal(held(), "a@1 b@11 ");
 }
 
+// Its owner has changed it so that it cannot be read. It is not gone, and what belongs to it must stay.
+static void a_known_object_that_becomes_bad_stays_as_it_was(void **state)
+{
+    (void)state;
+    stub_answer(synced(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    answer_list(
+        LIST("50", "",
+             "{\"spec\":{},\"metadata\":{\"annotations\":{\"x\":\"{}\"},\"name\":\"a\",\"namespace\":\"ml\",\"uid\":"
+             "\"u-a\",\"resourceVersion\":\"40\",\"labels\":{\"x\":7}}}"));
+    assert_non_null(strstr(buf_str(&t.trace), "bad("));
+    assert_string_equal(held(), "a@1 ");
+}
+
 static void what_is_known_already_is_not_read_again(void **state)
 {
     (void)state;
@@ -487,6 +500,7 @@ int main(void)
         REFLECTOR_TEST(a_page_that_fails_is_asked_for_again),
         REFLECTOR_TEST(it_tries_again_at_once_when_the_server_is_known_to_be_back),
         REFLECTOR_TEST(a_bad_object_is_told_and_does_not_stop_the_others),
+        REFLECTOR_TEST(a_known_object_that_becomes_bad_stays_as_it_was),
         REFLECTOR_TEST(what_is_known_already_is_not_read_again),
         REFLECTOR_TEST(an_event_may_be_written_in_any_way),
         REFLECTOR_TEST(a_line_that_is_no_event_ends_the_watch),
