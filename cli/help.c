@@ -123,9 +123,9 @@ static const struct {
             "\n" GROUP_OPTIONS},
     {"logs",
      "Usage: kubectl cadre logs GROUP [OPTION]...\n"
-     "Prints the output of all ranks of a WorkerGroup, pod by pod; lines begin with [rank N]. For a local run, and\n"
-     "with --fold, it prints new output, which comes through the operator; equal lines of several ranks become\n"
-     "one: [rank 0-3].\n"
+     "Prints the output of all ranks of a WorkerGroup, pod by pod; lines begin with [rank N], except with runtime\n"
+     "Plain. For a local run, and with --fold, it prints new output, which comes through the operator; equal\n"
+     "lines of several ranks become one: [rank 0-3].\n"
      "\n"
      "  -f, --follow            continue with new output\n"
      "      --fold              print equal lines as one; only with -f\n"

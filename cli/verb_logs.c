@@ -29,6 +29,7 @@ struct logs {
 
 struct pod {
     const char *name, *container;
+    bool has_agent; // which says the rank at the beginning of each line
 };
 
 static int by_name(const void *pa, const void *pb)
@@ -40,11 +41,13 @@ static int by_name(const void *pa, const void *pb)
 // The first container is the worker. False: it has none yet, or no name.
 static bool pod_of(const cJSON *v, struct arena *a, struct pod *ret)
 {
-    const char *name = document_str(document_get(v, "metadata"), "name");
+    const cJSON *metadata = document_get(v, "metadata");
+    const char *name = document_str(metadata, "name");
+    bool has_agent = document_str(document_get(metadata, "annotations"), "cadre.dev/keys");
     const cJSON *containers = document_get(document_get(v, "spec"), "containers");
     const char *container = document_str(cJSON_GetArrayItem(containers, 0), "name");
     if (name && container)
-        *ret = (struct pod){arena_strdup(a, name), arena_strdup(a, container)};
+        *ret = (struct pod){arena_strdup(a, name), arena_strdup(a, container), has_agent};
     return name && container;
 }
 
@@ -163,14 +166,24 @@ static int pass_all(const struct logs *l, const struct kubectl_args *args, struc
     return 1;
 }
 
-// The pods come from one template, so all have a container with that name.
-static int follow(const struct logs *l, const struct pod *pods, size_t n, struct err *err)
+// The container of all pods. NULL: they differ, because the pods are of several PlacementGroups. kubectl then chooses:
+// the operator writes the annotation for that.
+static const char *one_container(const struct pod *pods, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (!str_eq(pods[i].container, pods[0].container))
+            return NULL;
+    return pods[0].container;
+}
+
+static int follow(struct logs *l, const struct pod *pods, size_t n, struct err *err)
 {
     char requests[32];
+    const char *container = one_container(pods, n);
     snprintf(requests, sizeof requests, "%zu", n);
     const struct kubectl_args args =
-        kubectl_args(l->o, "logs", "--follow", "--namespace", l->ns, "--selector", l->selector, "--container",
-                     pods[0].container, "--tail", l->tail, "--max-log-requests", requests, NULL);
+        kubectl_args(l->o, "logs", "--follow", "--namespace", l->ns, "--selector", l->selector, "--tail", l->tail,
+                     "--max-log-requests", requests, container ? "--container" : NULL, container, NULL);
     return pass_all(l, &args, err);
 }
 
@@ -186,6 +199,17 @@ static int print_each(const struct logs *l, const struct pod *pods, size_t n, st
     return worst;
 }
 
+// Without an agent, a line does not say its rank, and nothing would be printed.
+static int check_rank(const struct logs *l, const struct pod *first, struct err *err)
+{
+    if (l->o->request.rank < 0 || first->has_agent)
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "group %s/%s has the runtime Plain, so its lines do not say their rank: leave out --rank, or run "
+                   "'kubectl logs %s'",
+                   l->ns, l->o->group, first->name);
+}
+
 int verb_logs(const struct options *o)
 {
     struct logs l = {.o = o, .arena = ARENA_INIT};
@@ -199,7 +223,8 @@ int verb_logs(const struct options *o)
     snprintf(l.tail, sizeof l.tail, "%" PRId64, o->tail);
     choose_lines(&l, false);
     l.ns = kubectl_namespace(o, &err);
-    if (l.ns && list_pods(&l, &pods, &n, &err) == 0 && (n || list_pods_of_others(&l, &pods, &n, &err) == 0))
+    if (l.ns && list_pods(&l, &pods, &n, &err) == 0 && (n || list_pods_of_others(&l, &pods, &n, &err) == 0) &&
+        check_rank(&l, &pods[0], &err) == 0)
         status = o->follow ? follow(&l, pods, n, &err) : print_each(&l, pods, n, &err);
     arena_done(&l.arena);
     free(l.prefix);

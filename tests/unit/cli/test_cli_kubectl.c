@@ -134,7 +134,8 @@ static void following_ends_when_nobody_reads(void **state)
                   NULL);
     assert_int_equal(world.status, 0);
     assert_string_equal(buf_str(&world.out), "[rank 0] hello\n");
-    assert_true(was_asked("logs --follow --namespace ml --selector cadre.dev/group=llama --container worker "));
+    assert_true(was_asked("logs --follow --namespace ml --selector cadre.dev/group=llama --tail -1 "
+                          "--max-log-requests 1 --container worker\n"));
 }
 
 static void output_that_cannot_be_written_is_an_error(void **state)
@@ -185,10 +186,10 @@ static void an_operator_that_is_away(void **state)
 static void logs_of_all_ranks_in_order(void **state)
 {
     (void)state;
-    put_file(
-        "pods.json",
-        "{\"items\":[{\"metadata\":{\"name\":\"llama-10-0\"},\"spec\":{\"containers\":[{\"name\":\"worker\"}]}},"
-        "{\"metadata\":{\"name\":\"llama-2-0\"},\"spec\":{\"containers\":[{\"name\":\"main\"},{\"name\":\"x\"}]}}]}");
+    put_file("pods.json", "{\"items\":[{\"metadata\":{\"name\":\"llama-10-0\",\"annotations\":{\"cadre.dev/"
+                          "keys\":\"k\"}},\"spec\":{\"containers\":[{\"name\":\"worker\"}]}},"
+                          "{\"metadata\":{\"name\":\"llama-2-0\",\"annotations\":{\"cadre.dev/"
+                          "keys\":\"k\"}},\"spec\":{\"containers\":[{\"name\":\"main\"},{\"name\":\"x\"}]}}]}");
     put_file("llama-2-0.log", "[rank 4] a\n[rank 5] b\n[rank 4] c");
     put_file("llama-10-0.log", "\n[rank 20] d\n");
     prints("logs llama --tail 5", "[rank 4] a\n[rank 5] b\n[rank 4] c\n[rank 20] d\n");
@@ -198,13 +199,35 @@ static void logs_of_all_ranks_in_order(void **state)
     assert_true(was_asked("logs llama-10-0 --namespace ml --container worker --tail -1\n"));
 }
 
+// Their first containers have different names. kubectl takes one name for all.
+static void following_pods_of_two_templates(void **state)
+{
+    (void)state;
+    put_file("pods.json",
+             "{\"items\":[{\"metadata\":{\"name\":\"llama-0-0\"},\"spec\":{\"containers\":[{\"name\":\"worker\"}]}},"
+             "{\"metadata\":{\"name\":\"llama-1-0\"},\"spec\":{\"containers\":[{\"name\":\"main\"}]}}]}");
+    put_file("llama-0-0.log", "hello\n");
+    cli_world_run(&world, (const char *const[]){KUBECTL_CADRE, "logs", "llama", "-f", NULL}, "hello");
+    assert_true(was_asked("--tail -1 --max-log-requests 2\n"));
+}
+
+static void lines_without_an_agent_say_no_rank(void **state)
+{
+    (void)state;
+    put_pod();
+    prints("logs llama", "[rank 0] hello\n");
+    fails("logs llama --rank 0", 1,
+          "error: group ml/llama has the runtime Plain, so its lines do not say their rank: leave out --rank, or run "
+          "'kubectl logs llama-0-0'\n");
+}
+
 static void logs_of_a_group_on_bundles(void **state)
 {
     (void)state;
     put_file("pods.json", "{\"items\":[]}");
-    put_file(
-        "pods cadre.dev_group in (pool-plg,b-plg).json",
-        "{\"items\":[{\"metadata\":{\"name\":\"pool-plg-0-0\"},\"spec\":{\"containers\":[{\"name\":\"worker\"}]}}]}");
+    put_file("pods cadre.dev_group in (pool-plg,b-plg).json",
+             "{\"items\":[{\"metadata\":{\"name\":\"pool-plg-0-0\",\"annotations\":{\"cadre.dev/"
+             "keys\":\"k\"}},\"spec\":{\"containers\":[{\"name\":\"worker\"}]}}]}");
     put_file("workergroups.json", "{\"spec\":{\"placement\":{\"groups\":[{\"name\":\"pool\"},{\"name\":\"b\"}]}}}");
     put_file("pool-plg-0-0.log", "[agent] hello\n[llama rank 0] a\n[other rank 0] b\n[llama rank 1] c\n");
     prints("logs llama", "[llama rank 0] a\n[llama rank 1] c\n");
@@ -242,7 +265,8 @@ static void why_finds_a_placement_group_by_its_bare_name(void **state)
     (void)state;
     put_file("placementgroups.json", "{\"kind\":\"PlacementGroup\","
                                      "\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\"},\"status\":{}}");
-    put_file("pods cadre.dev_group=pool-plg.json", "{\"items\":[{\"metadata\":{\"name\":\"pool-plg-0-0\"}}]}");
+    put_file("pods cadre.dev_group=pool-plg.json",
+             "{\"items\":[{\"metadata\":{\"name\":\"pool-plg-0-0\",\"annotations\":{\"cadre.dev/keys\":\"k\"}}}]}");
     cli_world_line(&world, "why pool");
     assert_int_equal(world.status, 0);
     assert_non_null(strstr(buf_str(&world.out), "PlacementGroup ml/pool"));
@@ -283,6 +307,8 @@ int main(void)
         T(an_interrupt_leaves_nothing_behind),
         T(an_operator_that_is_away),
         T(logs_of_all_ranks_in_order),
+        T(following_pods_of_two_templates),
+        T(lines_without_an_agent_say_no_rank),
         T(logs_of_a_group_on_bundles),
         T(a_group_without_pods),
         T(why_reads_group_pods_and_events),
