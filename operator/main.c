@@ -254,6 +254,17 @@ static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
     log_error("an object cannot be read and is ignored", "kind", kind_info(kind)->kind, "error", err->msg, NULL);
 }
 
+static void on_restored(void *ctx, enum kind kind)
+{
+    struct cadre_operator *o = ctx;
+    log_error(
+        "the API server has older data than before, so a backup of etcd was restored: exiting, to read all objects "
+        "again after the restart",
+        "kind", kind_info(kind)->kind, NULL);
+    o->exit_code = 1;
+    loop_stop(o->loop);
+}
+
 static void mirror_start(struct cadre_operator *o, const struct mirror *m)
 {
     struct reflector_options ro = {
@@ -263,6 +274,7 @@ static void mirror_start(struct cadre_operator *o, const struct mirror *m)
         .on_error = on_mirror_error,
         .on_bad_object = on_bad_object,
         .on_synced = on_synced,
+        .on_restored = on_restored,
         .ctx = o,
     };
     o->reflectors[m->kind] = reflector_start(o->loop, o->client, o->stores[m->kind], &ro);

@@ -277,6 +277,10 @@ static bool swap(struct reflector *r, const struct watch_step *step)
 {
     bool first = !store_synced(r->store);
     r->busy = true;
+    if (r->options.on_restored && store_is_ahead(r->store, step->resource_version)) {
+        r->options.on_restored(r->options.ctx, store_kind(r->store));
+        return leave(r);
+    }
     store_list_swap(r->store, step->resource_version);
     if (!r->stopping && first && r->options.on_synced)
         r->options.on_synced(r->options.ctx, store_kind(r->store));

@@ -266,6 +266,11 @@ bool store_is_past(const struct store *s, const char *resource_version)
     return *s->seen && resource_version_cmp(resource_version, s->seen) <= 0;
 }
 
+bool store_is_ahead(const struct store *s, const char *resource_version)
+{
+    return *s->seen && resource_version_cmp(resource_version, s->seen) < 0;
+}
+
 void store_list_begin(struct store *s)
 {
     s->mark++;

@@ -30,9 +30,11 @@ void store_deleted(struct store *s, const struct object *o);
 void store_wrote(struct store *s, const struct object *o);
 // If store_holds() returns true, the store has exactly this version, and store_put() need not be called. If
 // store_is_past() returns true, the watch is past this version, and store_wrote() need not be called. The object then
-// need not be decoded.
+// need not be decoded. If store_is_ahead() returns true, this version of the collection is older than one that the
+// watch has seen.
 bool store_holds(const struct store *s, const struct object_peek *g);
 bool store_is_past(const struct store *s, const char *resource_version);
+bool store_is_ahead(const struct store *s, const char *resource_version);
 
 // Between begin and swap, store_put() marks the objects of a list. Swap deletes the objects without a mark, unless they
 // are newer than the list: we have written those meanwhile. Another begin starts over. If an object of the list cannot

@@ -67,6 +67,13 @@ static void on_synced(void *ctx, enum kind kind)
     stop_if(STOP_IN_SYNCED);
 }
 
+static void on_restored(void *ctx, enum kind kind)
+{
+    (void)ctx;
+    (void)kind;
+    buf_puts(&t.trace, "restored ");
+}
+
 static void start(void)
 {
     t.reflector = reflector_start(t.loop, t.client, t.store,
@@ -76,7 +83,8 @@ static void start(void)
                                                               .seed = 1,
                                                               .on_error = on_error,
                                                               .on_bad_object = on_bad_object,
-                                                              .on_synced = on_synced});
+                                                              .on_synced = on_synced,
+                                                              .on_restored = on_restored});
 }
 
 static int setup(void **state)
@@ -358,6 +366,20 @@ static void a_bad_object_is_told_and_does_not_stop_the_others(void **state)
     assert_string_equal(held(), "a@1 b@11 ");
 }
 
+static void a_list_that_is_older_than_the_watch_means_a_restored_backup(void **state)
+{
+    (void)state;
+    stub_answer(synced(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    assert_trace("GONE at once ");
+    answer_list(LIST("10", "", OBJECT("a", "1"))); // as new as what was seen
+    assert_string_equal(held(), "a@1 ");
+    stub_answer(expect(VERB_WATCH), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    buf_reset(&t.trace);
+    answer_list(LIST("9", "", OBJECT("c", "3")));
+    assert_non_null(strstr(buf_str(&t.trace), "restored "));
+    assert_string_equal(held(), "a@1 c@3 ");
+}
+
 // Its owner has changed it so that it cannot be read. It is not gone, and what belongs to it must stay.
 static void a_known_object_that_becomes_bad_stays_as_it_was(void **state)
 {
@@ -500,6 +522,7 @@ int main(void)
         REFLECTOR_TEST(a_page_that_fails_is_asked_for_again),
         REFLECTOR_TEST(it_tries_again_at_once_when_the_server_is_known_to_be_back),
         REFLECTOR_TEST(a_bad_object_is_told_and_does_not_stop_the_others),
+        REFLECTOR_TEST(a_list_that_is_older_than_the_watch_means_a_restored_backup),
         REFLECTOR_TEST(a_known_object_that_becomes_bad_stays_as_it_was),
         REFLECTOR_TEST(what_is_known_already_is_not_read_again),
         REFLECTOR_TEST(an_event_may_be_written_in_any_way),
