@@ -24,7 +24,7 @@ function(cadre_test name)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   # CMocka catches SIGSEGV, which would hide the sanitizer's report.
   set_tests_properties(
-    ${name} PROPERTIES LABELS unit TIMEOUT 1800 ENVIRONMENT
+    ${name} PROPERTIES LABELS unit ENVIRONMENT
                        "ASAN_OPTIONS=allow_user_segv_handler=0:handle_segv=2;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
 

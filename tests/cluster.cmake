@@ -6,12 +6,12 @@
 # that counts as lost. So resources.json lets several suites run at the same time, beside all other tests. ctest gets that file
 # by --preset, or by --resource-spec-file.
 
-# cadre_suite(SCRIPT TAKES SECONDS TIMEOUT SECONDS [MEMORY GB] [IMAGES]): registers SCRIPT of the calling folder as FOLDER_NAME. TAKES: about
-# so long on a quiet machine. The longest suites start first, so that none of them is alone at the end. IMAGES: the script needs
-# localhost/cadre-{operator,example,python}:dev. MEMORY: for programs with torch. The script finds the operator with sanitizers in $CADRE_OPERATOR,
-# kubectl-cadre in $CADRE_KUBECTL_CADRE, and the build folder in $CADRE_BUILD_DIR.
+# cadre_suite(SCRIPT TAKES SECONDS [MEMORY GB] [IMAGES]): registers SCRIPT of the calling folder as FOLDER_NAME. TAKES: about so
+# long on a quiet machine. The longest suites start first, so that none of them is alone at the end. IMAGES: the script needs
+# localhost/cadre-{operator,example,python}:dev. MEMORY: for programs with torch. The script finds the operator with sanitizers
+# in $CADRE_OPERATOR, kubectl-cadre in $CADRE_KUBECTL_CADRE, and the build folder in $CADRE_BUILD_DIR.
 function(cadre_suite script)
-  cmake_parse_arguments(arg "IMAGES" "TAKES;TIMEOUT;MEMORY" "" ${ARGN})
+  cmake_parse_arguments(arg "IMAGES" "TAKES;MEMORY" "" ${ARGN})
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
   get_filename_component(name "${script}" NAME_WE)
   string(REGEX REPLACE "^test_" "" name "${name}")
@@ -27,7 +27,7 @@ function(cadre_suite script)
     list(APPEND needs cluster_images)
   endif()
   set_tests_properties(
-    ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 COST ${cost}
+    ${test} PROPERTIES LABELS "cluster;${folder}" SKIP_RETURN_CODE 77 COST ${cost}
                        RESOURCE_GROUPS "${resources}" FIXTURES_REQUIRED "${needs}")
   set_property(
     TEST ${test} PROPERTY ENVIRONMENT "CADRE_OPERATOR=$<TARGET_FILE:cadre-operator>"
@@ -37,7 +37,6 @@ endfunction()
 
 add_test(NAME cluster_programs COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" programs)
 add_test(NAME cluster_images COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" images)
-# A busy machine without a cache needs more than half an hour for each. These limits only end a hang.
-set_tests_properties(cluster_programs PROPERTIES FIXTURES_SETUP cluster_programs LABELS cluster TIMEOUT 5400)
-set_tests_properties(cluster_images PROPERTIES FIXTURES_SETUP cluster_images LABELS cluster TIMEOUT 5400 ENVIRONMENT
+set_tests_properties(cluster_programs PROPERTIES FIXTURES_SETUP cluster_programs LABELS cluster)
+set_tests_properties(cluster_images PROPERTIES FIXTURES_SETUP cluster_images LABELS cluster ENVIRONMENT
                                                "CADRE_BUILD_DIR=${CMAKE_BINARY_DIR}")

@@ -56,9 +56,12 @@ say "testing"
 folder=$PWD/build/$preset
 rm -f "$folder"/junit*.xml
 
+# The time after which a test hangs. A busy machine without a cache needs more than half an hour for the programs of a cluster.
+hang_s=5400
+
 # run_tests JUNIT OPTION...: runs ctest, which writes all output of the tests to its JUnit file
 run_tests() {
-    ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-junit "$folder/$1" \
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-junit "$folder/$1" --timeout "$hang_s" \
         --resource-spec-file "$PWD/tests/resources.json" \
         --test-output-size-passed 10000000 --test-output-size-failed 10000000 "${@:2}"
 }

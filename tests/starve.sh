@@ -27,6 +27,6 @@ sleep 1
 kill -0 "${load[@]}"
 
 status=0
-ctest --test-dir "${CADRE_BUILD_DIR:-build/ci}" --output-on-failure --no-tests=error "$@" || status=$?
+ctest --test-dir "${CADRE_BUILD_DIR:-build/ci}" --output-on-failure --no-tests=error --timeout 21600 "$@" || status=$?
 kill -0 "${load[@]}"
 exit "$status"
