@@ -87,7 +87,7 @@ void router_done(struct router *r)
     free(r->parts);
 }
 
-// The worker never got what is still in its queue.
+// The worker never gets the calls that are still in its queue.
 static void note_unsent(struct member *m)
 {
     LIST_FOREACH(l, &m->pending)
