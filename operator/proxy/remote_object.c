@@ -200,27 +200,48 @@ static int make_body(struct session *s, const struct call_head *head, const stru
     return b ? 0 : err_set(err, ERR_THROTTLED, "too many calls of this client wait already");
 }
 
+// The group of the reference, and all of its processes that keep a part.
+static int find_owners(const struct session *s, const struct ref *ref, struct group **ret, struct err *err)
+{
+    struct member *m;
+    int r = reference_group(s->router, s->tenant->ns, ref, ret, err);
+    for (uint32_t i = 0; r == 0 && i < ref->n; i++)
+        r = reference_member(*ret, &ref->parts[i], &m, err);
+    return r;
+}
+
+// Some parts are lost, so no call frees the others. `g` is NULL if all are lost.
+static void free_rest(const struct group *g, const struct ref *ref)
+{
+    struct err ignored = ERR_INIT;
+    struct member *m;
+    for (uint32_t i = 0; g && i < ref->n; i++)
+        if (reference_member(g, &ref->parts[i], &m, &ignored) == 0)
+            send_free(m, ref->parts[i].id, true);
+}
+
 static int to_owners(struct session *s, struct record *rec, struct call_head *head, struct record_call *parts,
                      struct arena *a, struct blob **ret, struct err *err)
 {
     struct ref ref;
     struct ref_found found;
     struct group *g = NULL;
-    struct member *m;
+    bool frees = call_head_method_is(head, "object.free");
     if (rec->h.rank != RECORD_GROUP || rec->h.dispatch || rec->h.execute || head->split || head->collect)
         return err_set(err, ERR_INVALID, "%.*s goes to the rank that has the object: leave out rank and modes",
                        (int)head->method_len, head->method);
     int r = read_ref(head, parts, a, &ref, &found, err);
-    if (r == 0)
-        r = reference_group(s->router, s->tenant->ns, &ref, &g, err);
-    for (uint32_t i = 0; r == 0 && i < ref.n; i++)
-        r = reference_member(g, &ref.parts[i], &m, err);
-    if (r == 0)
-        r = make_body(s, head, g, &ref, &found, ret, err);
     if (r < 0)
         return r;
-    if (call_head_method_is(head, "object.free"))
+    r = find_owners(s, &ref, &g, err);
+    if (r == ERR_GONE && frees)
+        free_rest(g, &ref);
+    if (r == 0)
+        r = make_body(s, head, g, &ref, &found, ret, err);
+    if (frees && (r == 0 || r == ERR_GONE))
         forget(s, arena_strndup(a, found.text, found.text_len), ref.n);
+    if (r < 0)
+        return r;
     rec->h.rank = ref.form == REF_ONE ? ref.parts[0].rank : RECORD_GROUP;
     rec->h.dispatch = ref.form == REF_ONE ? 0 : RECORD_SPLIT;
     rec->h.execute = ref.form == REF_ONE ? 0 : RECORD_ALL;
