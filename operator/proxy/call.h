@@ -93,6 +93,7 @@ struct call {
     struct preparation *preparation; // private to delivery.c: long arguments that are being split; NULL = none
     struct join *join;               // private to join.c: the results that are being joined; NULL = none
     struct dispatch_plan *plan;      // from when it is sent until it is answered; NULL if its modes need none
+    struct blob *frees;              // private to remote_object.c: the body of object.free; NULL = another method
     uint32_t n, left;                // ranks that have got it; ranks that have not answered
     uint32_t n_slots;
     // Bytes that are charged for the call and its places in the queues of its ranks, and how many of them are for

@@ -74,16 +74,16 @@ static bool remember(struct session *s, const char *text, uint32_t n)
         return true;
     if (!quota_charge(s->quota, cost))
         return false;
-    map_set(&s->objects, text, NULL);
+    map_set(&s->objects, text, (void *)(uintptr_t)n);
     s->n_object_parts += n;
     return true;
 }
 
-static void forget(struct session *s, const char *text, uint32_t n)
+static void forget(struct session *s, const char *text)
 {
-    if (!map_has(&s->objects, text))
+    size_t n = (uintptr_t)map_del(&s->objects, text);
+    if (!n)
         return;
-    map_del(&s->objects, text);
     quota_refund(s->quota, strlen(text) + 128);
     s->n_object_parts -= n;
 }
@@ -226,7 +226,6 @@ static int to_owners(struct session *s, struct record *rec, struct call_head *he
     struct ref ref;
     struct ref_found found;
     struct group *g = NULL;
-    bool frees = call_head_method_is(head, "object.free");
     if (rec->h.rank != RECORD_GROUP || rec->h.dispatch || rec->h.execute || head->split || head->collect)
         return err_set(err, ERR_INVALID, "%.*s goes to the rank that has the object: leave out rank and modes",
                        (int)head->method_len, head->method);
@@ -234,12 +233,12 @@ static int to_owners(struct session *s, struct record *rec, struct call_head *he
     if (r < 0)
         return r;
     r = find_owners(s, &ref, &g, err);
-    if (r == ERR_GONE && frees)
+    if (r == ERR_GONE && call_head_method_is(head, "object.free")) {
         free_rest(g, &ref);
+        forget(s, arena_strndup(a, found.text, found.text_len));
+    }
     if (r == 0)
         r = make_body(s, head, g, &ref, &found, ret, err);
-    if (frees && (r == 0 || r == ERR_GONE))
-        forget(s, arena_strndup(a, found.text, found.text_len), ref.n);
     if (r < 0)
         return r;
     rec->h.rank = ref.form == REF_ONE ? ref.parts[0].rank : RECORD_GROUP;
@@ -250,6 +249,25 @@ static int to_owners(struct session *s, struct record *rec, struct call_head *he
     rec->len = (*ret)->len;
     r = record_call_decode(rec->body, rec->len, parts, err);
     return r < 0 ? r : call_head_decode(parts->head, parts->head_len, head, err);
+}
+
+void object_note_free(struct call *c, struct blob *body)
+{
+    if (str_eq(c->req.method, "object.free"))
+        c->frees = blob_ref(body);
+}
+
+void object_free_ends(struct call *c)
+{
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    struct blob *body = TAKE_PTR(c->frees);
+    struct record_call parts;
+    struct ref_found f;
+    struct err ignored = ERR_INIT;
+    if (!c->stat.failed && record_call_decode(body->data, body->len, &parts, &ignored) == 0 &&
+        ref_is(parts.args, parts.args_len, &f))
+        forget(c->session, arena_strndup(&a, f.text, f.text_len));
+    blob_unref(body);
 }
 
 static int check_keep(const struct session *s, const struct record *rec, const struct call_head *head, struct err *err)
