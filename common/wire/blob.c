@@ -123,7 +123,7 @@ bool blob_recharge(struct blob *b, struct quota *quota)
         return true;
     quota_refund(b->quota, b->size); // first, because a quota that is above both may not have room for it twice
     if (!quota_charge(quota, b->size)) {
-        (void)quota_charge(b->quota, b->size); // there was room a moment ago
+        quota_take_back(b->quota, b->size);
         return false;
     }
     quota_unref(b->quota);

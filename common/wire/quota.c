@@ -96,6 +96,12 @@ void quota_refund(struct quota *q, size_t n)
     }
 }
 
+void quota_take_back(struct quota *q, size_t n)
+{
+    for (; q; q = q->parent)
+        q->used += n;
+}
+
 size_t quota_used(const struct quota *q)
 {
     return q ? q->used : 0;

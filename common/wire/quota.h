@@ -22,6 +22,8 @@ void quota_unref(struct quota *q);        // accepts NULL
 // False if this quota or one above it would exceed its maximum; then nothing is charged. NULL = not counted.
 bool quota_charge(struct quota *q, size_t n);
 void quota_refund(struct quota *q, size_t n);
+// Charges bytes again that were refunded just before, also if the quota has no room for new ones.
+void quota_take_back(struct quota *q, size_t n);
 size_t quota_used(const struct quota *q); // 0 for NULL
 size_t quota_left(const struct quota *q); // how much can be charged now; SIZE_MAX for NULL
 // Blocks that are kept for the quotas below the topmost one: at most half of its maximum, and 144 MiB. NULL for NULL.

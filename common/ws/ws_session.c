@@ -491,12 +491,12 @@ void ws_session_end(struct ws_session *s)
     s->closing = true;
     list_remove(&s->pause);
     ws_receiver_free(s);
-    ws_queue_done(&s->queue);
     blob_unref(s->message);
     free(s->pong);
     loop_timer_free(s->deadline);
     if (!server->freeing)
         server->config.on_close(server->config.ctx, s, s->close_code, s->close_reason);
+    ws_queue_done(&s->queue); // only now, so that its owner has seen what was not sent
     quota_unref(s->quota);
     free(s);
 }

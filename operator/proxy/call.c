@@ -200,7 +200,7 @@ bool call_slot_has_all(const struct call_slot *slot)
 
 void call_slot_note_unsent(struct call_slot *slot)
 {
-    slot->unsent = slot->unsent || record_stream_unsent(&slot->sending);
+    slot->unsent = slot->unsent || record_stream_withdraw(&slot->sending);
 }
 
 bool call_slot_withdraw(struct call_slot *slot)

@@ -93,6 +93,7 @@ struct call {
     struct preparation *preparation; // private to delivery.c: long arguments that are being split; NULL = none
     struct join *join;               // private to join.c: the results that are being joined; NULL = none
     struct dispatch_plan *plan;      // from when it is sent until it is answered; NULL if its modes need none
+    struct blob *frees;              // private to remote_object.c: the body of object.free; NULL = another method
     uint32_t n, left;                // ranks that have got it; ranks that have not answered
     uint32_t n_slots;
     // Bytes that are charged for the call and its places in the queues of its ranks, and how many of them are for
@@ -126,7 +127,8 @@ int call_slot_send(struct call_slot *slot, const struct record_part *part, struc
 void call_slot_send_end(struct call_slot *slot);      // the last part was sent
 size_t call_slot_waits(const struct call_slot *slot); // bytes of the call that wait for the rank to read them
 bool call_slot_has_all(const struct call_slot *slot); // all of the call was sent to the rank
-// The connection ends: sets `unsent` if no byte of the call went out.
+// The connection ends: sets `unsent` if no byte of the call went out. The call then leaves the queue, because a
+// connection that closes may still send its queue.
 void call_slot_note_unsent(struct call_slot *slot);
 // Takes the call out of the rank's queue again. False: a part of it went out.
 bool call_slot_withdraw(struct call_slot *slot);

@@ -204,11 +204,19 @@ static void refuse_waiting(struct call *c)
     call_refuse(c, ERR_UNAVAILABLE, "%s() was not sent: %s", c->req.method, buf_str(&why));
 }
 
-// The call only waits for an earlier call of its client, whose arguments are being prepared.
+// The group would take the call now, if its arguments were here and no other call were before it.
+static bool can_go(const struct call *c)
+{
+    struct request q = c->req;
+    struct err ignored = ERR_INIT;
+    return request_resolve(&q, c->group, NULL, false, &ignored) != VERDICT_WAIT;
+}
+
+// The call only waits for an earlier call of its client, whose arguments are being prepared or have not arrived.
 static bool is_held_up(const struct call *c)
 {
     const struct list *first = wait_queue_first(c->group, c->session);
-    return first && delivery_awaited(CONTAINER_OF(first, struct call, link));
+    return first && can_go(CONTAINER_OF(first, struct call, link)) && can_go(c);
 }
 
 // All ranks get the head of the call, then each rank gets the head of its own document, then rows of the values that

@@ -27,6 +27,8 @@ void call_settle(struct call *c)
     answer_parks(c, 0);
     args_done(c);
     delivery_forget(c);
+    if (c->frees)
+        object_free_ends(c);
     call_become(c, CALL_ANSWERED);
     struct session *s = TAKE_PTR(c->session);
     stats_end(&c->stat);

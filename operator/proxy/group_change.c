@@ -2,6 +2,7 @@
 #include "operator/proxy/group_change.h"
 
 #include "common/base/mem.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,18 @@ int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t 
                        "this connection is creating or deleting %zu groups already; wait for some of them", n);
     if (len > GROUP_CHANGE_ARGS_MAX)
         return err_set(err, ERR_LIMIT, "a manifest of %zu bytes: at most %d", len, GROUP_CHANGE_ARGS_MAX);
+    size_t cost = sizeof(struct group_change) + 2 * len; // the router's owner keeps a copy, too
+    if (!quota_charge(s->quota, cost)) {
+        tenant_explain(s->tenant, s->quota, err);
+        return err->code;
+    }
     struct group_change *e = xcalloc(1, sizeof *e);
-    *e = (struct group_change){
-        .kind = kind, .session = s, .client_id = id, .args = memcpy(xcalloc(1, len + 1), args, len)};
+    *e = (struct group_change){.kind = kind,
+                               .session = s,
+                               .client_id = id,
+                               .args = memcpy(xcalloc(1, len + 1), args, len),
+                               .quota = quota_ref(s->quota),
+                               .cost = cost};
     list_append(&s->router->group_changes, &e->link);
     list_append(&s->group_changes, &e->of_session);
     return 0;
@@ -51,6 +61,8 @@ static void group_change_free(struct group_change *e)
 {
     list_remove(&e->link);
     list_remove(&e->of_session);
+    quota_refund(e->quota, e->cost);
+    quota_unref(e->quota);
     free(e->args);
     free(e);
 }

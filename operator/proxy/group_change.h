@@ -23,6 +23,8 @@ struct group_change {
     uint32_t client_id;
     char *args; // NUL-terminated, as it arrived: nothing was checked
     // private
+    struct quota *quota; // the session's, which pays `cost`
+    size_t cost;
     bool begun;             // the router's owner has begun it
     struct list link;       // in the router's `begun` or `group_changes`
     struct list of_session; // in the session's list until it is answered

@@ -59,10 +59,12 @@ static int check(const struct group *g, const struct record_header *h, const str
 // ended by now.
 static void choose(struct kill *k)
 {
-    const struct group_rank *at = &k->group->ranks[k->rank];
-    k->attempt = at->member ? at->member->attempt : 0;
-    k->oldest = at->member ? at->member->attempt : at->exit_attempt + 1;
-    k->newest = at->member ? at->member->attempt : MAX(at->exit_attempt + 1, k->group->attempt);
+    const struct group *g = k->group;
+    const struct group_rank *at = &g->ranks[k->rank];
+    const struct member *m = at->member || !g->bootstrap ? at->member : group_member_at(g->bootstrap, k->rank);
+    k->attempt = m ? m->attempt : 0;
+    k->oldest = m ? m->attempt : at->exit_attempt + 1;
+    k->newest = m ? m->attempt : MAX(at->exit_attempt + 1, g->attempt);
 }
 
 int kill_begin(struct session *s, struct group *g, const struct record_header *h, const struct call_head *head,
@@ -77,7 +79,7 @@ int kill_begin(struct session *s, struct group *g, const struct record_header *h
                        quota_used(s->quota));
     struct kill *k = xcalloc(1, sizeof *k);
     k->session = s;
-    k->group = g;
+    k->group = router_group_of(r, g);
     k->id = h->call;
     k->rank = h->rank;
     k->timeout_ms = head->timeout_ms ? head->timeout_ms : KILL_WAIT_MS;
@@ -85,7 +87,7 @@ int kill_begin(struct session *s, struct group *g, const struct record_header *h
         memcpy(k->trace, head->trace, TRACEPARENT_LEN);
     choose(k);
     list_append(&r->kills, &k->link);
-    list_append(&g->kills, &k->of_group);
+    list_append(&k->group->kills, &k->of_group);
     list_append(&s->kills, &k->of_session);
     s->n_kills++;
     deadlines_add(&r->kill_deadlines, &k->deadline, clock_mono_ms(r->config.clock) + k->timeout_ms);

@@ -14,8 +14,8 @@ enum { KILL_WAIT_MS = 30 * 1000 }; // deadline if the client gives none
 
 struct kill { // exists until it is answered
     struct session *session;
-    struct group *group;
-    struct list link; // in the router's list until the agent is told
+    struct group *group; // for a rank of a bootstrap group, the group that it belongs to
+    struct list link;    // in the router's list until the agent is told
     struct list of_group, of_session;
     struct deadline deadline;
     int64_t timeout_ms;

@@ -95,8 +95,9 @@ static struct output_listener *find(const struct session *s, const struct group 
     return NULL;
 }
 
-int output_listen(struct session *s, struct group *g, struct err *err)
+int output_listen(struct session *s, const struct group *named, struct err *err)
 {
+    struct group *g = router_group_of(s->router, named);
     if (find(s, g))
         return 0;
     struct group_output *o = g->output ? g->output : output_new(s->router, g);
@@ -123,9 +124,9 @@ static void end(struct output_listener *l)
     output_free(o);
 }
 
-void output_unlisten(struct session *s, struct group *g)
+void output_unlisten(struct session *s, const struct group *named)
 {
-    struct output_listener *l = find(s, g);
+    struct output_listener *l = find(s, router_group_of(s->router, named));
     if (l)
         end(l);
 }

@@ -13,10 +13,10 @@ enum {
     OUTPUT_LISTENERS_MAX = 64, // of a group
 };
 
-// From now on the session gets the lines of the group, as OUTPUT records with call id 0. To listen twice changes
-// nothing. ERR_LIMIT.
-int output_listen(struct session *s, struct group *g, struct err *err);
-void output_unlisten(struct session *s, struct group *g);
+// From now on the session gets the lines of the group, as OUTPUT records with call id 0. A bootstrap group has the
+// lines of its group. To listen twice changes nothing. ERR_LIMIT.
+int output_listen(struct session *s, const struct group *named, struct err *err);
+void output_unlisten(struct session *s, const struct group *named);
 void output_session_ends(struct session *s);
 void output_group_ends(struct group *g);
 

@@ -77,19 +77,19 @@ static void write_place(const struct reference_call *c, const struct member *m, 
 static int write_part(const struct reference_call *c, const struct ref *ref, uint32_t i, struct buf *out,
                       struct err *err)
 {
+    struct ref one = {.form = REF_ONE, .n = 1, .parts = &ref->parts[i]};
+    _cleanup_(buf_done) struct buf text = BUF_INIT(512);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     struct group *g;
     struct member *m;
+    memcpy(one.uid, ref->uid, sizeof one.uid);
     fiber_spend(PART_UNITS);
+    ref_write(&one, &text); // it may stop the fiber, and the process may end meanwhile: it is looked up afterwards
     int r = reference_group(c->router, c->ns, ref, &g, err);
     if (r == 0)
         r = reference_member(g, &ref->parts[i], &m, err);
     if (r < 0)
         return err_wrap(err, "%s()", c->method);
-    struct ref one = {.form = REF_ONE, .n = 1, .parts = &ref->parts[i]};
-    _cleanup_(buf_done) struct buf text = BUF_INIT(512);
-    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
-    memcpy(one.uid, ref->uid, sizeof one.uid);
-    ref_write(&one, &text);
     writer_object(&w, NULL);
     writer_str(&w, "$ref", buf_str(&text));
     write_owner(m, g, &w);

@@ -74,16 +74,16 @@ static bool remember(struct session *s, const char *text, uint32_t n)
         return true;
     if (!quota_charge(s->quota, cost))
         return false;
-    map_set(&s->objects, text, NULL);
+    map_set(&s->objects, text, (void *)(uintptr_t)n);
     s->n_object_parts += n;
     return true;
 }
 
-static void forget(struct session *s, const char *text, uint32_t n)
+static void forget(struct session *s, const char *text)
 {
-    if (!map_has(&s->objects, text))
+    size_t n = (uintptr_t)map_del(&s->objects, text);
+    if (!n)
         return;
-    map_del(&s->objects, text);
     quota_refund(s->quota, strlen(text) + 128);
     s->n_object_parts -= n;
 }
@@ -200,27 +200,47 @@ static int make_body(struct session *s, const struct call_head *head, const stru
     return b ? 0 : err_set(err, ERR_THROTTLED, "too many calls of this client wait already");
 }
 
+// The group of the reference, and all of its processes that keep a part.
+static int find_owners(const struct session *s, const struct ref *ref, struct group **ret, struct err *err)
+{
+    struct member *m;
+    int r = reference_group(s->router, s->tenant->ns, ref, ret, err);
+    for (uint32_t i = 0; r == 0 && i < ref->n; i++)
+        r = reference_member(*ret, &ref->parts[i], &m, err);
+    return r;
+}
+
+// Some parts are lost, so no call frees the others. `g` is NULL if all are lost.
+static void free_rest(const struct group *g, const struct ref *ref)
+{
+    struct err ignored = ERR_INIT;
+    struct member *m;
+    for (uint32_t i = 0; g && i < ref->n; i++)
+        if (reference_member(g, &ref->parts[i], &m, &ignored) == 0)
+            send_free(m, ref->parts[i].id, true);
+}
+
 static int to_owners(struct session *s, struct record *rec, struct call_head *head, struct record_call *parts,
                      struct arena *a, struct blob **ret, struct err *err)
 {
     struct ref ref;
     struct ref_found found;
     struct group *g = NULL;
-    struct member *m;
     if (rec->h.rank != RECORD_GROUP || rec->h.dispatch || rec->h.execute || head->split || head->collect)
         return err_set(err, ERR_INVALID, "%.*s goes to the rank that has the object: leave out rank and modes",
                        (int)head->method_len, head->method);
     int r = read_ref(head, parts, a, &ref, &found, err);
-    if (r == 0)
-        r = reference_group(s->router, s->tenant->ns, &ref, &g, err);
-    for (uint32_t i = 0; r == 0 && i < ref.n; i++)
-        r = reference_member(g, &ref.parts[i], &m, err);
+    if (r < 0)
+        return r;
+    r = find_owners(s, &ref, &g, err);
+    if (r == ERR_GONE && call_head_method_is(head, "object.free")) {
+        free_rest(g, &ref);
+        forget(s, arena_strndup(a, found.text, found.text_len));
+    }
     if (r == 0)
         r = make_body(s, head, g, &ref, &found, ret, err);
     if (r < 0)
         return r;
-    if (call_head_method_is(head, "object.free"))
-        forget(s, arena_strndup(a, found.text, found.text_len), ref.n);
     rec->h.rank = ref.form == REF_ONE ? ref.parts[0].rank : RECORD_GROUP;
     rec->h.dispatch = ref.form == REF_ONE ? 0 : RECORD_SPLIT;
     rec->h.execute = ref.form == REF_ONE ? 0 : RECORD_ALL;
@@ -229,6 +249,25 @@ static int to_owners(struct session *s, struct record *rec, struct call_head *he
     rec->len = (*ret)->len;
     r = record_call_decode(rec->body, rec->len, parts, err);
     return r < 0 ? r : call_head_decode(parts->head, parts->head_len, head, err);
+}
+
+void object_note_free(struct call *c, struct blob *body)
+{
+    if (str_eq(c->req.method, "object.free"))
+        c->frees = blob_ref(body);
+}
+
+void object_free_ends(struct call *c)
+{
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    struct blob *body = TAKE_PTR(c->frees);
+    struct record_call parts;
+    struct ref_found f;
+    struct err ignored = ERR_INIT;
+    if (!c->stat.failed && record_call_decode(body->data, body->len, &parts, &ignored) == 0 &&
+        ref_is(parts.args, parts.args_len, &f))
+        forget(c->session, arena_strndup(&a, f.text, f.text_len));
+    blob_unref(body);
 }
 
 static int check_keep(const struct session *s, const struct record *rec, const struct call_head *head, struct err *err)

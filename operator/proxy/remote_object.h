@@ -16,6 +16,11 @@ enum { OBJECT_SESSION_PARTS = 65536 }; // objects of a session that are not free
 int object_begin(struct session *s, struct record *rec, struct call_head *head, struct record_call *parts,
                  struct blob **ret, struct err *err);
 
+// For a new call with this body. If it is object.free, its session forgets the reference when the call is answered with
+// a result. After an error, the end of the session still frees the objects.
+void object_note_free(struct call *c, struct blob *body);
+void object_free_ends(struct call *c); // object.free is answered
+
 // Sends a reference to what the ranks keep. Their results in the slots say what that is. ERR_LIMIT, ERR_INTERNAL.
 int object_collect(struct call *c, struct err *err);
 // Frees objects that nobody will have a reference to.

@@ -87,7 +87,7 @@ void router_done(struct router *r)
     free(r->parts);
 }
 
-// The worker never got what is still in its queue.
+// The worker never gets the calls that are still in its queue.
 static void note_unsent(struct member *m)
 {
     LIST_FOREACH(l, &m->pending)
@@ -401,6 +401,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     take_over(r, g, m->rank);
     if (g->bootstrap)
         take_over(r, g->bootstrap, m->rank);
+    kills_outdated(g, m->rank, m->attempt);
     if (m->awaits)
         g = bootstrap(r, g);
     peer_init(&m->peer, &r->changes, out, owner);
@@ -409,8 +410,6 @@ int router_join(struct router *r, const struct member_identity *id, const char *
                                  strlen(id->welcome), err); // the queue is empty, so this always has room
     peer_changed(&m->peer);
     group_join(g, m);
-    if (!m->awaits)
-        kills_outdated(g, m->rank, m->attempt);
     look_again(r, g);
     *ret = m;
     return 0;

@@ -22,6 +22,11 @@ const struct group *router_group_named(const struct router *r, const char *ns, c
     return map_get(&r->by_key, key);
 }
 
+struct group *router_group_of(const struct router *r, const struct group *g)
+{
+    return map_get(&r->by_uid, g->uid);
+}
+
 struct record_part *router_parts(struct router *r, size_t n)
 {
     if (n > r->size_parts) {

@@ -79,6 +79,9 @@ enum { ROUTER_COLLECT = 1 };
 const struct group *router_group(const struct router *r, const char *uid);
 void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx);
 const struct group *router_group_named(const struct router *r, const char *ns, const char *name);
+// The group itself, or the group that a bootstrap group belongs to. Agents report about this one only, and it lasts
+// longer. `g` must be a group that a request can name.
+struct group *router_group_of(const struct router *r, const struct group *g);
 
 // An array for n parts. The next call of this function may reuse it, so use it up at once.
 struct record_part *router_parts(struct router *r, size_t n);

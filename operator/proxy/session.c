@@ -153,6 +153,7 @@ static int begin_method(struct session *s, const struct record *rec, const struc
         return err->code;
     }
     c->stat.bytes_in = rec->len;
+    object_note_free(c, rec->blob);
     if (piece)
         call_stream(c, &body, &start);
     else if (rec->seq > unfinished)

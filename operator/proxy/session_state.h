@@ -38,7 +38,7 @@ struct session {
     uint64_t found_at;     // router.n_group_changes when it was found
     size_t parked;         // bytes of results that wait for other ranks, of all its calls
     size_t waiting;        // bytes of calls that wait for their group or a slot
-    struct map objects;    // texts of references that it made and that are not pinned
+    struct map objects;    // by the text of a reference that it made and that is not pinned: the number of its parts
     size_t n_object_parts; // parts of them all
     struct idmap waits;    // wait_queue.h, by the serial number of the group
     struct list ended;     // in its namespace's list after it has ended, while its calls are ended

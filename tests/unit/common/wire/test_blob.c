@@ -93,6 +93,30 @@ static void another_may_come_to_pay_for_a_blob(void **state)
     quota_unref(all);
 }
 
+// Two quotas share what is left. What one takes makes the share of the other smaller than what that one has.
+static void a_blob_that_another_cannot_pay_for_stays_paid_for_by_the_first(void **state)
+{
+    (void)state;
+    struct quota *all = quota_new(1000, NULL), *ours = quota_new_fair(all, 1), *theirs = quota_new_fair(all, 1);
+    struct quota *from = quota_new(1000, ours), *to = quota_new(1000, ours);
+    struct blob *b = blob_new(10, from), *other = blob_new(490, to);
+    assert_true(quota_charge(theirs, 100));
+    assert_false(blob_recharge(b, to));
+    assert_int_equal(quota_used(from), 10);
+    assert_int_equal(quota_used(to), 490);
+    assert_int_equal(quota_used(ours), 500);
+    assert_int_equal(quota_used(all), 600);
+    blob_unref(b);
+    blob_unref(other);
+    quota_refund(theirs, 100);
+    assert_int_equal(quota_used(all), 0);
+    quota_unref(from);
+    quota_unref(to);
+    quota_unref(ours);
+    quota_unref(theirs);
+    quota_unref(all);
+}
+
 static void without_a_quota_nothing_is_counted(void **state)
 {
     (void)state;
@@ -393,6 +417,7 @@ int main(void)
         cmocka_unit_test(a_blob_is_paid_for_until_nobody_holds_it),
         cmocka_unit_test(a_blob_grows_only_as_far_as_the_quota_goes),
         cmocka_unit_test(another_may_come_to_pay_for_a_blob),
+        cmocka_unit_test(a_blob_that_another_cannot_pay_for_stays_paid_for_by_the_first),
         cmocka_unit_test(without_a_quota_nothing_is_counted),
         cmocka_unit_test(a_large_block_is_kept_for_the_next_blob),
         cmocka_unit_test(a_growing_blob_moves_into_a_block_that_was_kept),

@@ -56,6 +56,7 @@ static void on_close(void *ctx, struct ws_session *s, unsigned code, const char 
     buf_printf(&f->trace, "close %u %s\n", code, reason);
     if (ws_session_user(s) != f)
         abort();
+    f->unsent = ws_session_queued(s);
     if (f->session == s)
         f->session = NULL;
 }

@@ -20,6 +20,7 @@ struct ws_fixture {
     bool hold_requests, quiet;  // quiet: do not echo
     int refuse_status;          // of the next upgrades; 0 = accept
     int drained;
+    size_t unsent; // bytes in the queue of the last session that closed
 };
 
 void ws_fixture_start(struct ws_fixture *f, const struct ws_server_config *config); // callbacks are its own

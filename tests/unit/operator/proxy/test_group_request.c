@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/base/mem.h"
+#include "operator/proxy/group_change.h"
 #include "operator/proxy/group_request.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
@@ -9,6 +11,8 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static void no_result_of_it_stays_on_the_workers(void **state)
 {
@@ -71,12 +75,71 @@ static void its_arguments_may_come_in_pieces(void **state)
     hears_about(w, "1 RESULT ", "\"workers\":[{\"rank\":3,");
 }
 
+// Requests that need the API server
+
+#define CREATE "{\"method\":\"group.create\"}"
+#define MANIFEST ((size_t)400 << 10)
+
+static void creates(struct world *w, uint32_t id)
+{
+    char *manifest = xmalloc(MANIFEST + 1);
+    memset(manifest, ' ', MANIFEST);
+    manifest[MANIFEST] = '\0';
+    sends_group(w, id, CREATE, manifest);
+    free(manifest);
+}
+
+// The operator keeps a manifest twice.
+static void the_client_pays_for_a_manifest_until_it_is_answered(void **state)
+{
+    struct world *w = *state;
+    creates(w, 1);
+    creates(w, 2);
+    assert_in_range(quota_used(w->c.session->quota), 4 * MANIFEST, 4 * MANIFEST + 1000);
+    group_change_answer(router_group_change(&w->f.router), "null", 4);
+    hears(w, "1 RESULT null");
+    assert_in_range(quota_used(w->c.session->quota), 2 * MANIFEST, 2 * MANIFEST + 1000);
+    struct group_change *begun = router_group_change(&w->f.router);
+    client_close(&w->c);
+    assert_in_range(quota_used(w->f.router.bytes), 2 * MANIFEST, 2 * MANIFEST + 1000);
+    group_change_answer(begun, "null", 4);
+    assert_int_equal(quota_used(w->f.router.bytes), 0);
+}
+
+static void a_manifest_without_room_is_refused(void **state)
+{
+    struct world *w = *state;
+    struct quota *quota = w->c.session->quota;
+    size_t left = quota_left(quota);
+    assert_true(quota_charge(quota, left));
+    sends_group(w, 1, CREATE, "{}");
+    quota_refund(quota, left);
+    hears_about(w, "1 ERROR THROTTLED", "no room for more until some of them are answered");
+    assert_null(router_group_change(&w->f.router));
+}
+
+static void a_client_that_creates_much_is_not_read_for_a_while(void **state)
+{
+    struct world *w = *state;
+    uint32_t n = 0;
+    while (w->c.session->peer.read && n < GROUP_CHANGES_MAX)
+        creates(w, ++n);
+    assert_in_range(n, 2, w->f.router.config.high_mark / MANIFEST);
+    for (struct group_change *e; (e = router_group_change(&w->f.router));)
+        group_change_answer(e, "null", 4);
+    router_turn(&w->f.router);
+    assert_true(w->c.session->peer.read);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROXY_TEST(no_result_of_it_stays_on_the_workers),
         PROXY_TEST(an_option_that_only_calls_have_is_refused),
         PROXY_TEST(its_arguments_may_come_in_pieces),
+        PROXY_TEST(the_client_pays_for_a_manifest_until_it_is_answered),
+        PROXY_TEST(a_manifest_without_room_is_refused),
+        PROXY_TEST(a_client_that_creates_much_is_not_read_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

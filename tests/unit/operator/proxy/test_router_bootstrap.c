@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that wait for the archive of their code are in the bootstrap group, and programs bring the archive there.
+#include "operator/proxy/kill.h"
+#include "operator/proxy/output.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include "common/base/str.h"
@@ -10,6 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #define SHA256 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -123,6 +126,103 @@ static void a_group_takes_calls_of_its_bootstrap_group_as_its_own(void **state)
     hears(w, "1 ERROR UNAVAILABLE ml/llama.code takes no calls: it failed");
 }
 
+// Kills: the agent knows the group only.
+
+static void kill_at(struct world *w, uint32_t id, const char *group, uint32_t attempt)
+{
+    char head[64];
+    snprintf(head, sizeof head, "{\"method\":\"group.kill\",\"group\":\"%s\"}", group);
+    sends(w, (struct call_text){.id = id, .rank = 1, .head = head});
+    const struct kill *k = kill_next(&w->f.router);
+    assert_non_null(k);
+    assert_ptr_equal(k->group, router_group(&w->f.router, FIXTURE_UID));
+    assert_int_equal(k->attempt, attempt);
+}
+
+static void a_rank_that_waits_is_killed_by_either_name(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 1, 1);
+    kill_at(w, 1, "llama.code", 1);
+    kill_at(w, 2, "llama", 1);
+    worker_hang_up(&w->f, &w->workers[1]);
+    hears_nothing(w);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137, NULL);
+    hears(w, "1 RESULT null");
+    hears(w, "2 RESULT null");
+    wait_at(w, 1, 2);
+    kill_at(w, 3, "llama.code", 2);
+    router_kill_refused(&w->f.router, FIXTURE_UID, 1, "no process of rank 1 runs here");
+    hears(w, "3 ERROR UNAVAILABLE rank 1 of ml/llama was not killed: no process of rank 1 runs here");
+}
+
+static void a_newer_process_that_waits_means_that_the_killed_one_is_gone(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 1, 1);
+    kill_at(w, 1, "llama.code", 1);
+    worker_hang_up(&w->f, &w->workers[1]);
+    wait_at(w, 1, 2);
+    hears(w, "1 RESULT null");
+    kill_at(w, 2, "llama.code", 2);
+    fixture_group(&w->f, WORLD, 3, NULL);
+    hears(w, "2 RESULT null");
+}
+
+static void the_deletion_of_the_group_ends_kills_of_its_bootstrap_group(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 1, 1);
+    kill_at(w, 1, "llama.code", 1);
+    router_group_gone(&w->f.router, FIXTURE_UID);
+    router_turn(&w->f.router);
+    hears(w, "1 ERROR GONE ml/llama was deleted while group.kill() was pending");
+    fixture_pass(&w->f, KILL_WAIT_MS);
+    hears_nothing(w);
+}
+
+// Output: a client listens to the group, whatever name it says.
+
+static void listens_to(struct world *w, uint32_t id, const char *head, const char *args)
+{
+    char want[32];
+    snprintf(want, sizeof want, "%u RESULT null", id);
+    sends_group(w, id, head, args);
+    hears(w, want);
+}
+
+#define LISTEN "{\"method\":\"group.output\"}"
+#define LISTEN_CODE "{\"method\":\"group.output\",\"group\":\"llama.code\"}"
+
+static void the_output_of_the_bootstrap_group_is_the_output_of_the_group(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 1, 1);
+    listens_to(w, 1, LISTEN, NULL);
+    assert_ptr_equal(output_changed(&w->f.router), router_group(&w->f.router, FIXTURE_UID));
+    listens_to(w, 2, LISTEN_CODE, NULL);
+    assert_null(output_changed(&w->f.router)); // the agents send its lines already
+    output_line(&w->f.router, FIXTURE_UID, 1, "waits", 5);
+    fixture_pass(&w->f, OUTPUT_FOLD_MS);
+    hears(w, "0 OUTPUT {\"group\":\"ml/llama\",\"lines\":[{\"ranks\":\"1\",\"text\":\"waits\"}]}");
+    hears_nothing(w);
+    listens_to(w, 3, LISTEN_CODE, "{\"listen\":false}");
+    assert_ptr_equal(output_changed(&w->f.router), router_group(&w->f.router, FIXTURE_UID));
+    assert_null(router_group(&w->f.router, FIXTURE_UID)->output);
+}
+
+static void the_deletion_of_the_group_ends_the_output_of_its_bootstrap_group(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 1, 1);
+    listens_to(w, 1, LISTEN_CODE, NULL);
+    router_group_gone(&w->f.router, FIXTURE_UID);
+    router_turn(&w->f.router);
+    assert_null(output_changed(&w->f.router));
+    client_close(&w->c); // it listens to nothing any more
+    client_open(&w->f, &w->c, "llama.code");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +232,11 @@ int main(void)
         PROXY_TEST_EMPTY(a_rank_has_one_place),
         PROXY_TEST_EMPTY(restarts_and_deletions_empty_the_bootstrap_group),
         PROXY_TEST_EMPTY(a_group_takes_calls_of_its_bootstrap_group_as_its_own),
+        PROXY_TEST_EMPTY(a_rank_that_waits_is_killed_by_either_name),
+        PROXY_TEST_EMPTY(a_newer_process_that_waits_means_that_the_killed_one_is_gone),
+        PROXY_TEST_EMPTY(the_deletion_of_the_group_ends_kills_of_its_bootstrap_group),
+        PROXY_TEST_EMPTY(the_output_of_the_bootstrap_group_is_the_output_of_the_group),
+        PROXY_TEST_EMPTY(the_deletion_of_the_group_ends_the_output_of_its_bootstrap_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,6 +216,62 @@ static void nor_what_was_freed_before(void **state)
     arena_done(&a);
 }
 
+static void but_what_no_rank_has_freed_is_freed_at_its_end(void **state)
+{
+    struct world *w = *state;
+    struct arena a = ARENA_INIT;
+    const char *ref = kept_by_one(w, &a);
+    sends_group(w, 1, "{\"method\":\"object.free\"}", ref);
+    assert_int_equal(client_cancel(&w->c, 1), 0);
+    hears_about(w, "1 ERROR CANCELED ", "before it was sent to a rank");
+    w->f.router.config.member_calls = 0;
+    sends_group(w, 2, "{\"method\":\"object.free\"}", ref);
+    hears(w, "2 ERROR THROTTLED *");
+    assert_int_equal(w->c.session->n_object_parts, 1);
+    client_close(&w->c);
+    is_told_to_free(w, 2, "{\"id\":\"0000000000000012\"}");
+    gets_nothing(w, 2);
+    arena_done(&a);
+}
+
+static void what_is_left_of_a_reference_that_lost_a_part_is_freed(void **state)
+{
+    struct world *w = *state;
+    struct arena a = ARENA_INIT;
+    const char *ref = kept_by_all(w, &a);
+    worker_hang_up(&w->f, &w->workers[3]);
+    worker_start(&w->f, &w->workers[3], 3, 2);
+    sends_group(w, 1, "{\"method\":\"object.get\"}", ref);
+    hears_about(w, "1 ERROR GONE ", "ReferenceLost: rank 3 of ml/llama");
+    gets_nothing(w, 0);
+    assert_int_equal(w->c.session->n_object_parts, WORLD);
+    sends_group(w, 2, "{\"method\":\"object.free\"}", ref);
+    hears_about(w, "2 ERROR GONE ", "ReferenceLost: rank 3 of ml/llama");
+    for (uint32_t i = 0; i < 3; i++) {
+        char want[64];
+        snprintf(want, sizeof want, "{\"id\":\"%016x\",\"pinned\":true}", 16 + i);
+        is_told_to_free(w, i, want);
+    }
+    assert_int_equal(w->c.session->n_object_parts, 0);
+    client_close(&w->c); // it has forgotten the reference
+    for (uint32_t i = 0; i < WORLD; i++)
+        gets_nothing(w, i);
+    arena_done(&a);
+}
+
+static void a_reference_to_a_group_that_is_gone_is_forgotten_when_it_is_freed(void **state)
+{
+    struct world *w = *state;
+    struct arena a = ARENA_INIT;
+    const char *ref = kept_by_all(w, &a);
+    router_group_gone(&w->f.router, FIXTURE_UID);
+    router_turn(&w->f.router);
+    sends_group(w, 1, "{\"method\":\"object.free\"}", ref);
+    hears_about(w, "1 ERROR GONE ", "ReferenceLost: the WorkerGroup with UID " FIXTURE_UID);
+    assert_int_equal(w->c.session->n_object_parts, 0);
+    arena_done(&a);
+}
+
 // The methods of objects
 
 static void get_goes_to_the_rank_that_has_it(void **state)
@@ -375,6 +431,9 @@ int main(void)
         PROXY_TEST(the_end_of_the_session_frees_what_it_made),
         PROXY_TEST(but_not_what_is_pinned),
         PROXY_TEST(nor_what_was_freed_before),
+        PROXY_TEST(but_what_no_rank_has_freed_is_freed_at_its_end),
+        PROXY_TEST(what_is_left_of_a_reference_that_lost_a_part_is_freed),
+        PROXY_TEST(a_reference_to_a_group_that_is_gone_is_forgotten_when_it_is_freed),
         PROXY_TEST(get_goes_to_the_rank_that_has_it),
         PROXY_TEST(of_several_ranks_it_is_what_the_call_would_have_given),
         PROXY_TEST(put_takes_one_rank_unless_it_is_split),

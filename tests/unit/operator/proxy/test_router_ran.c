@@ -123,6 +123,27 @@ static void of_a_dead_rank_it_is_what_it_never_got_that_has_not_run(void **state
     fails_with(w, "UNAVAILABLE", true);
 }
 
+// The connection of a rank that is sent away still sends what is in its queue.
+static void what_a_rank_had_not_read_when_it_was_sent_away_is_taken_back_and_has_not_run(void **state)
+{
+    struct world *w = *state;
+    struct worker *old = &w->workers[2];
+    sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD, .args = "[1]"});
+    fixture_group(&w->f, WORLD, 2, NULL);
+    assert_int_equal(old->member->peer.close_code, ERR_CONFLICT);
+    fails_with(w, "UNAVAILABLE", true);
+    assert_null(wire_next(&old->wire));
+}
+
+static void what_it_had_read_may_have_run(void **state)
+{
+    struct world *w = *state;
+    sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD, .args = "[1]"});
+    ranks_read(w);
+    fixture_group(&w->f, WORLD, 2, NULL);
+    fails_with(w, "UNAVAILABLE", false);
+}
+
 static void gets_nothing(struct world *w, uint32_t rank)
 {
     assert_null(wire_next(&w->workers[rank].wire));
@@ -228,6 +249,8 @@ int main(void)
         PROXY_TEST(nor_what_was_refused),
         PROXY_TEST(what_a_rank_has_may_have_run),
         PROXY_TEST(of_a_dead_rank_it_is_what_it_never_got_that_has_not_run),
+        PROXY_TEST(what_a_rank_had_not_read_when_it_was_sent_away_is_taken_back_and_has_not_run),
+        PROXY_TEST(what_it_had_read_may_have_run),
         PROXY_TEST(what_no_rank_has_read_is_taken_back_and_has_not_run),
         PROXY_TEST(what_one_rank_has_read_is_taken_back_from_the_others),
         PROXY_TEST(a_task_gets_the_slot_of_one_that_was_taken_back),

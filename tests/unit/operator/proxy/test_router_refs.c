@@ -237,6 +237,36 @@ static void what_a_caller_says_of_the_place_counts_for_nothing(void **state)
     arena_done(&a);
 }
 
+// So many references that they are looked up in steps.
+static void sends_many(struct world *w, uint32_t id, const char *ref)
+{
+    enum { MANY = 1000 };
+    struct buf args = BUF_INIT(1 << 20);
+    for (int i = 0; i < MANY; i++)
+        buf_printf(&args, "%s%s", i ? "," : "[", ref);
+    buf_puts(&args, "]");
+    sends(w, (struct call_text){.id = id, .rank = 0, .head = ADD, .args = buf_str(&args)});
+    buf_done(&args);
+}
+
+static void an_owner_may_be_lost_while_references_to_it_are_looked_up(void **state)
+{
+    enum { PLACES = 24 }; // at which the work may stop
+    struct world *w = *state;
+    struct arena a = ARENA_INIT;
+    for (uint32_t attempt = 1; attempt < PLACES; attempt++) {
+        sends_many(w, 1, kept_by_one(w, &a));
+        for (uint32_t i = 0; i < attempt; i++)
+            router_turn(&w->f.router);
+        worker_hang_up(&w->f, &w->workers[2]);
+        fixture_turns(&w->f);
+        hears_about(w, "1 ERROR GONE ", "which kept the object, is not connected");
+        worker_start(&w->f, &w->workers[2], 2, attempt + 1);
+    }
+    gets_nothing(w, 0);
+    arena_done(&a);
+}
+
 static void json_that_only_looks_like_one_passes_as_it_is(void **state)
 {
     struct world *w = *state;
@@ -258,6 +288,7 @@ int main(void)
         PROXY_TEST(each_rank_may_have_a_reference_of_its_own),
         PROXY_TEST(numbers_that_do_not_fit_are_refused),
         PROXY_TEST(what_a_caller_says_of_the_place_counts_for_nothing),
+        PROXY_TEST(an_owner_may_be_lost_while_references_to_it_are_looked_up),
         PROXY_TEST(json_that_only_looks_like_one_passes_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

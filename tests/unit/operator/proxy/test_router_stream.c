@@ -366,21 +366,49 @@ static void a_rank_that_was_held_is_told_so_even_when_nobody_waits_for_it_any_mo
     free(result);
 }
 
+// The connection of the rank is about to close, but its queue still exists.
+static void leaves(struct world *w, struct worker *left)
+{
+    router_leave(&w->f.router, left->member);
+    left->member = NULL;
+}
+
+static void queue_ends(struct worker *left)
+{
+    record_writer_done(&left->wire.out);
+    record_reader_done(&left->wire.reader);
+}
+
 static void arguments_for_a_rank_that_has_just_left_find_no_room(void **state)
 {
     struct world *w = *state;
     struct worker *left = &w->workers[0];
     struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
+    assert_int_equal(worker_takes(left, ""), 0); // it has a part
     full(&left->wire);
-    router_leave(&w->f.router, left->member); // its connection is about to close, but its queue still exists
-    left->member = NULL;
+    leaves(w, left);
     sends_rest(w, &b);
     hears(w, "1 ERROR THROTTLED add(): rank 0 of ml/llama has no room*");
-    record_writer_done(&left->wire.out);
-    record_reader_done(&left->wire.reader);
+    queue_ends(left);
     fixture_pass(&w->f, 200);
     assert_null(wire_next(&w->c.wire));
+}
+
+static void arguments_for_a_rank_that_has_left_without_any_of_them_go_to_the_others_only(void **state)
+{
+    struct world *w = *state;
+    struct worker *left = &w->workers[0];
+    struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
+    sends(w, &b, b.len - 3);
+    leaves(w, left);
+    sends_rest(w, &b);
+    assert_null(wire_next(&left->wire));
+    assert_int_not_equal(worker_takes(&w->workers[1], "[1,2,3]"), 0);
+    queue_ends(left);
+    fixture_pass(&w->f, 200);
+    hears(w, "1 ERROR rank=0 UNAVAILABLE *");
+    assert_false(w->c.unsent); // the other rank may have run it
 }
 
 static void a_death_ends_a_result_that_has_begun(void **state)
@@ -566,6 +594,7 @@ int main(void)
         T(a_slow_caller_has_the_rank_told_to_hold_it),
         T(a_rank_that_was_held_is_told_so_even_when_nobody_waits_for_it_any_more),
         T(arguments_for_a_rank_that_has_just_left_find_no_room),
+        T(arguments_for_a_rank_that_has_left_without_any_of_them_go_to_the_others_only),
         T(a_death_ends_a_result_that_has_begun),
         T(a_cancel_ends_a_result_that_has_begun),
         T(a_batch_that_is_too_short_or_too_long_runs_nowhere),
