@@ -20,6 +20,7 @@ from ._group import Group
 from ._kept import Kept
 from ._pool import Pool
 from ._reference import Ref
+from ._unsent import call_back
 
 _open = weakref.WeakSet()
 _forks = [0]  # how many forks made this process
@@ -34,6 +35,7 @@ def _close_all():
 
 
 _BODY_MAX = 2 << 30  # the protocol's limit
+_CALLBACK_S = 30  # so long the end of a block waits for a callback, if no call is open
 _SLICE_MS = 100  # how long Python's own signal handlers (Ctrl-C) have to wait at most
 
 
@@ -93,9 +95,12 @@ class Client:
         self.trust = bool(trust)
         self.closed = False
         self._forks = len(_forks)
-        self._lock = threading.Lock()
-        self._watched = {}  # id -> (the future, the callback for its answer)
+        self._lock = threading.RLock()  # a signal handler may use the client, too
+        self._watched = {}  # id -> (the future, the callbacks for its answer)
         self._watcher = None
+        self._told = threading.Condition(self._lock)  # the watcher has called all callbacks of a call
+        self._telling = False
+        self._unsent = set()  # calls that wait for their arguments
         self._groups = {}  # what groups have reported about themselves
         self._made = {}  # manifests of groups by name, for making one again with another class
         self._tasks = _task.Workers()
@@ -232,7 +237,7 @@ class Client:
     @property
     def pending(self):
         """The number of calls without an answer."""
-        return 0 if self.closed else lib.functions.pending(self._any_handle())
+        return 0 if self.closed else self._open() + len(self._unsent)
 
     def close(self):
         """Closes the client. Calls without an answer end with Canceled. Results that have arrived can still be taken.
@@ -249,12 +254,12 @@ class Client:
         return self
 
     def __exit__(self, kind, *exc):
-        """Waits for the calls that were started, unless an exception ends the block."""
+        """Waits for the calls that were started and for their callbacks, unless an exception ends the block."""
         if self in _task.entered:
             _task.entered.remove(self)
         try:
-            while kind is None and self.pending:
-                self._await_any()
+            if kind is None:
+                self._finish()
             if kind is None and self._shown and not self.closed:
                 self._shown.wait()
         finally:
@@ -322,14 +327,40 @@ class Client:
             raise RuntimeError("the client is closed")
         return self._handle
 
+    def _open(self):
+        """The number of calls in the library without an answer."""
+        return lib.functions.pending(self._any_handle())
+
     def _await_any(self):
         """Waits a moment at most, until any call is answered."""
         lib.functions.wait(self._any_handle(), _SLICE_MS)
         self._raise_of_callbacks()
 
+    def _finish(self):
+        """Waits until no call is open, also none that waits for another or that a callback starts."""
+        last = time.monotonic()  # when a call was open
+        while self.pending or self._calls_back() and time.monotonic() < last + _CALLBACK_S:
+            if not self.closed and self._open():
+                self._await_any()
+            else:
+                self._await_watcher()
+            if self.pending:
+                last = time.monotonic()
+
+    def _calls_back(self):
+        """Whether another thread has callbacks to call."""
+        return bool(self._telling or self._watched) and self._watcher is not threading.current_thread()
+
+    def _await_watcher(self):
+        """Waits a moment at most, until callbacks of a call were called. They may send calls that wait for it."""
+        with self._lock:
+            if self._telling or self._watched or self._unsent:
+                self._told.wait(_SLICE_MS / 1000)
+        self._raise_of_callbacks()
+
     def _make_room(self, error):
         """Whether to try again after an error for lack of room. If any call is open, waits for one to end."""
-        if error.code != _errors.Limit.code or not error.retry_after_ms or not self.pending:
+        if error.code != _errors.Limit.code or not error.retry_after_ms or self.closed or not self._open():
             return False
         self._await_any()
         return True
@@ -363,11 +394,14 @@ class Client:
     def _tell_of(self, call_id):
         with self._lock:
             future, callbacks = self._watched.pop(call_id, (None, ()))
-        for f in callbacks:
-            try:
-                f(future)
-            except Exception:
-                sys.excepthook(*sys.exc_info())
+            self._telling = True
+        try:
+            for f in callbacks:
+                call_back(f, future)
+        finally:
+            with self._lock:
+                self._telling = False
+                self._told.notify_all()
 
 
 _INSTEAD = {"token_file": ("token",), "ca_pem": ("ca_file",), "ca_file": ("ca_pem",)}

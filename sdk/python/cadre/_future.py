@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from . import _errors, _late, _raised
 from . import _library as lib
 from ._reference import Ref
+from ._unsent import Unsent
 from ._value import copy, decode
 
 _SHORT = 1 << 16  # bytes; the arrays of a longer result use the only copy
@@ -27,7 +28,7 @@ class Future:
     and its result is thrown away.
     """
 
-    __slots__ = ("_client", "_method", "_id", "_lock", "_taken", "_result", "_error", "_begun", "_join",
+    __slots__ = ("_client", "_method", "_id", "_lock", "_taken", "_result", "_error", "_unsent", "_join",
                  "__weakref__")
 
     def __init__(self, client, method, call_id):
@@ -37,7 +38,7 @@ class Future:
         self._lock = threading.Lock()  # held by the thread that waits for the answer and takes it
         self._taken = False
         self._result = self._error = None
-        self._begun = None
+        self._unsent = None  # while it waits for its arguments
         self._join = None  # joins the results of the ranks into one
 
     @classmethod
@@ -46,28 +47,9 @@ class Future:
         arguments.
         """
         future = cls(client, method, 0)
-        future._begun = threading.Event()
-        left = SimpleQueue()
-        for _ in others[1:]:
-            left.put(None)
-
-        def one_more(_):
-            try:
-                left.get_nowait()
-            except Empty:
-                future._begin(send)
-
-        for other in others:
-            other.add_done_callback(one_more)
+        future._unsent = unsent = Unsent(future, others, send)
+        unsent.begin()
         return future
-
-    def _begin(self, send):
-        try:
-            self._id = send(self)
-        except BaseException as e:
-            self._error = e
-            self._taken = True
-        self._begun.set()
 
     def result(self, timeout=None):
         """Waits for the result, `timeout` seconds at most. Raises the call's Error, or TimeoutError: the call
@@ -87,11 +69,9 @@ class Future:
 
     def done(self):
         """Whether the call is answered."""
-        if self._taken:
-            return True
-        if self._begun is not None and not self._begun.is_set():
+        if self._unsent is not None:
             return False
-        return bool(_done(self._client._any_handle(), self._id))
+        return self._taken or bool(_done(self._client._any_handle(), self._id))
 
     def cancel(self):
         """Cancels the call. It ends with Canceled, or with its result if that was faster. Ranks that run it may
@@ -105,14 +85,11 @@ class Future:
         """Calls f(self) when the call is answered, on a thread of the client. If it is answered already, calls it at
         once.
         """
-        if self._begun is not None and not self._begun.is_set():
-            threading.Thread(target=self._when_begun, args=(f,), daemon=True).start()
-        elif self._taken or not self._client._watch(self, f):
+        unsent = self._unsent
+        if unsent is not None and unsent.add_done_callback(f):
+            return
+        if self._taken or not self._client._watch(self, f):
             f(self)
-
-    def _when_begun(self, f):
-        self._begun.wait()
-        self.add_done_callback(f)
 
     def __await__(self):
         import asyncio
@@ -145,7 +122,8 @@ class Future:
         client = self._client
         client._check()
         end = None if timeout is None else time.monotonic() + max(timeout, 0)
-        if self._begun is not None and not self._begun.wait(timeout):
+        unsent = self._unsent
+        if unsent is not None and not unsent.wait(timeout):
             self._still_waits(timeout)
         if not self._lock.acquire(timeout=-1 if end is None else max(end - time.monotonic(), 0)):
             self._still_waits(timeout)
@@ -277,7 +255,7 @@ def wait(futures, num_returns=1, timeout=None):
     if not 1 <= num_returns <= len(futures):
         raise ValueError(f"wait(): num_returns is {num_returns}, and there are {len(futures)} futures: 1 to that many")
     end = None if timeout is None else time.monotonic() + max(timeout, 0)
-    if len({f._client for f in futures}) == 1 and all(f._begun is None for f in futures):
+    if len({f._client for f in futures}) == 1 and all(f._unsent is None for f in futures):
         _wait_for_one_client(futures, num_returns, end)
     else:
         answered = SimpleQueue()

@@ -12,6 +12,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 import warnings
 
 import cadre
@@ -157,6 +158,26 @@ class Accumulators(GroupCase):
             for _ in range(100):
                 client.group("g").start("add", 1)
         self.assertEqual(self.group.call("get_value"), [100, 101, 102, 103])
+
+    def test_a_block_waits_for_calls_that_wait_for_their_arguments(self):
+        with self.local.connect() as client:
+            group = client.group("g")
+            first = group.start("add", 1, rank=0)
+            first.add_done_callback(lambda _: time.sleep(0.3))  # so the next ones are sent when no other call is open
+            last = group.start("add", group.start("add", first, rank=1), rank=2)
+        self.assertEqual(last.result(), 4)
+
+    def test_a_block_waits_for_its_callbacks_and_for_what_they_start(self):
+        told = []
+
+        def next_one(_):
+            time.sleep(0.3)
+            group.start("get_value").add_done_callback(lambda f: told.append(f.result()))
+
+        with self.local.connect() as client:
+            group = client.group("g")
+            group.start("get_value").add_done_callback(next_one)
+        self.assertEqual(told, [[0, 1, 2, 3]])
 
     def test_futures_that_nobody_holds_free_themselves(self):
         for _ in range(10001):

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that wait for their arguments, which are the results of other calls."""
+
+import sys
+import threading
+
+
+def call_back(f, future):
+    """Calls f(future). What it raises is shown, because nobody waits for it."""
+    try:
+        f(future)
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+
+
+class Unsent:
+    """The part of a Future whose call is not sent yet. Its client counts it. send(future) sends the call, and returns its
+    id.
+    """
+
+    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_over")
+
+    def __init__(self, future, others, send):
+        self._future = future
+        self._others = others
+        self._send = send
+        self._lock = threading.RLock()  # a signal handler may use the future, too
+        self._left = len(others)  # those that are not answered
+        self._callbacks = []
+        self._over = threading.Event()
+
+    def begin(self):
+        """Sends the call as soon as the others are answered."""
+        self._future._client._unsent.add(self)
+        for other in self._others:
+            other.add_done_callback(self._one_more)
+
+    def _one_more(self, _):
+        with self._lock:
+            self._left -= 1
+            if self._left:
+                return
+        call_id, error = 0, None
+        try:
+            call_id = self._send(self._future)
+        except BaseException as e:
+            error = e
+        self._end(call_id, error)
+
+    def _end(self, call_id, error):
+        """From here on, it is the future of a call that was sent, or that has failed."""
+        future = self._future
+        with self._lock:
+            future._id, future._error, future._taken = call_id, error, error is not None
+            future._unsent = None
+        future._client._unsent.discard(self)
+        self._over.set()
+        for f in self._callbacks:
+            if future._taken or not future._client._watch(future, f):
+                call_back(f, future)
+
+    def add_done_callback(self, f):
+        """Keeps f until the call is sent. Returns False if it is not kept, because the call was sent meanwhile."""
+        with self._lock:
+            if self._future._unsent is None:
+                return False
+            self._callbacks.append(f)
+            return True
+
+    def wait(self, timeout):
+        """Waits until it is sent, or has failed. Returns False if the time is over."""
+        return self._over.wait(timeout)
