@@ -30,8 +30,14 @@ class Unsent:
         self._over = threading.Event()
 
     def begin(self):
-        """Sends the call as soon as the others are answered."""
+        """Sends the call as soon as the others are answered: at once, if they are."""
+        answered = all([other.done() for other in self._others])
         self._future._client._unsent.add(self)
+        if answered:
+            error = self._send_now()
+            if error is not None and not isinstance(error, Exception):
+                raise error  # Ctrl-C
+            return
         for other in self._others:
             other.add_done_callback(self._one_more)
 
@@ -40,12 +46,17 @@ class Unsent:
             self._left -= 1
             if self._left:
                 return
+        self._send_now()
+
+    def _send_now(self):
+        """Returns the exception that it raises."""
         call_id, error = 0, None
         try:
             call_id = self._send(self._future)
         except BaseException as e:
             error = e
         self._end(call_id, error)
+        return error
 
     def _end(self, call_id, error):
         """From here on, it is the future of a call that was sent, or that has failed."""
@@ -69,4 +80,8 @@ class Unsent:
 
     def wait(self, timeout):
         """Waits until it is sent, or has failed. Returns False if the time is over."""
+        if any(other._client._watcher is threading.current_thread() for other in self._others) and not self._over.is_set():
+            name = self._future._method.name
+            raise RuntimeError(f"a callback cannot wait for {name}(), because its arguments are not answered yet, and the "
+                               f"thread that runs this callback sends it: start {name}(), and give its future a callback")
         return self._over.wait(timeout)

@@ -237,6 +237,12 @@ class Accumulators(GroupCase):
         future.add_done_callback(told.put)
         self.assertIs(told.get(timeout=30), future)
 
+    def test_a_callback_calls_with_the_future_that_it_gets(self):
+        told = queue.SimpleQueue()
+        future = self.group.start("add", 1, rank=0)
+        future.add_done_callback(lambda f: told.put(self.group.call("add", f, rank=3)))
+        self.assertEqual(told.get(timeout=30), 4)
+
     def test_callbacks_are_called_also_if_the_result_is_taken_first(self):
         told = queue.SimpleQueue()
         for i in range(100):
@@ -413,6 +419,20 @@ class Watched(GroupCase):
             for _ in range(20):
                 client.group().call("say", "line")
             goes_on.set()
+
+    def test_a_callback_cannot_wait_for_a_call_that_its_own_thread_sends_later(self):
+        told = queue.SimpleQueue()
+
+        def wait(_):
+            held = self.group.start("hold")
+            try:
+                told.put(self.group.call("say", held))
+            except RuntimeError as e:
+                told.put(str(e))
+            held.cancel()
+
+        self.group.start("trace").add_done_callback(wait)
+        self.assertRegex(told.get(timeout=30), r"a callback cannot wait for say\(\), because its arguments are not answered yet")
 
     def test_closing_ends_calls_that_are_open(self):
         client = self.local.connect()
