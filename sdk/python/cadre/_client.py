@@ -237,7 +237,7 @@ class Client:
     @property
     def pending(self):
         """The number of calls without an answer."""
-        return 0 if self.closed else self._open() + len(self._unsent)
+        return 0 if self.closed else len(self._unsent) + self._open()  # in this order: one may be sent meanwhile
 
     def close(self):
         """Closes the client. Calls without an answer end with Canceled. Results that have arrived can still be taken.
@@ -247,6 +247,8 @@ class Client:
             return
         self._check()
         self.closed = True
+        for unsent in list(self._unsent):
+            unsent.cancel("the client was closed")
         lib.functions.shut(self._handle)
 
     def __enter__(self):
@@ -339,13 +341,16 @@ class Client:
     def _finish(self):
         """Waits until no call is open, also none that waits for another or that a callback starts."""
         last = time.monotonic()  # when a call was open
-        while self.pending or self._calls_back() and time.monotonic() < last + _CALLBACK_S:
+        while True:
+            calls_back, pending = self._calls_back(), self.pending  # in this order: a callback may start a call
+            if pending:
+                last = time.monotonic()
+            elif not calls_back or time.monotonic() > last + _CALLBACK_S:
+                return
             if not self.closed and self._open():
                 self._await_any()
             else:
                 self._await_watcher()
-            if self.pending:
-                last = time.monotonic()
 
     def _calls_back(self):
         """Whether another thread has callbacks to call."""

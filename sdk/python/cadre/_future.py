@@ -77,6 +77,9 @@ class Future:
         """Cancels the call. It ends with Canceled, or with its result if that was faster. Ranks that run it may
         continue. Returns False if it was answered already.
         """
+        unsent = self._unsent
+        if unsent is not None and unsent.cancel():
+            return True
         if self._taken or not self._id:
             return False
         return _cancel(self._client._any_handle(), self._id) == lib.OK

@@ -4,6 +4,8 @@
 import sys
 import threading
 
+from . import _errors
+
 
 def call_back(f, future):
     """Calls f(future). What it raises is shown, because nobody waits for it."""
@@ -18,7 +20,7 @@ class Unsent:
     id.
     """
 
-    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_over")
+    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_taken", "_canceled", "_over")
 
     def __init__(self, future, others, send):
         self._future = future
@@ -27,6 +29,8 @@ class Unsent:
         self._lock = threading.RLock()  # a signal handler may use the future, too
         self._left = len(others)  # those that are not answered
         self._callbacks = []
+        self._taken = False  # a thread sends it, or has canceled it
+        self._canceled = False
         self._over = threading.Event()
 
     def begin(self):
@@ -50,6 +54,8 @@ class Unsent:
 
     def _send_now(self):
         """Returns the exception that it raises."""
+        if not self._take():
+            return None
         call_id, error = 0, None
         try:
             call_id = self._send(self._future)
@@ -58,17 +64,36 @@ class Unsent:
         self._end(call_id, error)
         return error
 
+    def _take(self):
+        with self._lock:
+            taken, self._taken = self._taken, True
+            return not taken
+
+    def cancel(self, why="it was canceled"):
+        """The call is not sent, or is canceled as soon as it is sent. Returns False if it was sent before."""
+        future = self._future
+        with self._lock:
+            if future._unsent is None:
+                return False
+            self._canceled = True
+        if self._take():
+            self._end(0, _errors.Canceled(f"{future._method.name}() of {future._method.group} was not sent: {why}"))
+        return True
+
     def _end(self, call_id, error):
         """From here on, it is the future of a call that was sent, or that has failed."""
         future = self._future
         with self._lock:
             future._id, future._error, future._taken = call_id, error, error is not None
-            future._unsent = None
+            future._unsent = self._send = None
+            canceled = self._canceled
+        if canceled:
+            future.cancel()
+        due = [f for f in self._callbacks if future._taken or not future._client._watch(future, f)]
         future._client._unsent.discard(self)
         self._over.set()
-        for f in self._callbacks:
-            if future._taken or not future._client._watch(future, f):
-                call_back(f, future)
+        for f in due:
+            call_back(f, future)
 
     def add_done_callback(self, f):
         """Keeps f until the call is sent. Returns False if it is not kept, because the call was sent meanwhile."""

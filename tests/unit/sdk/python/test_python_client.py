@@ -381,6 +381,17 @@ class Watched(GroupCase):
         self.assertTrue(f.cancel())
         self.fails(cadre.Canceled, "hold", f.result)
 
+    def test_a_call_that_waits_for_its_arguments_is_canceled_before_it_is_sent(self):
+        told, held = [], self.group.start("hold")
+        waiting = self.group.start("say", held)
+        waiting.add_done_callback(told.append)
+        self.assertEqual((self.client.pending, waiting.done()), (2, False))
+        self.assertTrue(waiting.cancel())
+        self.assertEqual((self.client.pending, waiting.done(), told, waiting.cancel()), (1, True, [waiting], False))
+        e = self.fails(cadre.Canceled, r"say\(\) of g was not sent: it was canceled", waiting.result)
+        self.assertFalse(e.may_have_run)
+        self.assertTrue(held.cancel())
+
     def test_what_the_method_says_is_failed(self):
         e = self.fails(cadre.Failed, "rank 0: no", self.group.call, "fail")
         self.assertEqual((e.code, e.may_have_run, e.rank), (100, True, 0))
@@ -437,9 +448,11 @@ class Watched(GroupCase):
     def test_closing_ends_calls_that_are_open(self):
         client = self.local.connect()
         f = client.group("g").start("hold")
+        waiting = client.group("g").start("say", f)
         client.group("g").info()
-        self.assertEqual(client.pending, 1)
+        self.assertEqual(client.pending, 2)
         client.close()
+        self.assertFalse(self.fails(cadre.Canceled, "closed", waiting.result).may_have_run)
         self.assertTrue(self.fails(cadre.Canceled, "closed", f.result).may_have_run)
         with self.assertRaises(KeyError):
             with self.local.connect() as client:
@@ -467,13 +480,14 @@ class Watched(GroupCase):
         old = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, old)
         f = self.group.start("hold")
-        for wait in (lambda: self.group.call("hold"), f.result, lambda: cadre.wait([f])):
+        for wait in (lambda: self.group.call("hold"), f.result, lambda: cadre.wait([f]), lambda: self.group.call("say", f)):
             timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
             timer.start()
             with self.assertRaises(KeyboardInterrupt):
                 wait()
             timer.join()
-        self.assertTrue(f.cancel())  # the future went on; the call was canceled
+        self.assertEqual(self.client._unsent, set())
+        self.assertTrue(f.cancel())  # the future went on; the calls were canceled
         self.fails(cadre.Canceled, "hold", f.result)
         self.assertEqual(self.client.pending, 0)
         self.assertEqual(self.group.call("trace"), "none")
@@ -490,14 +504,15 @@ class Watched(GroupCase):
         self.assertEqual(told, [(True, "none")])
 
     def test_an_await_that_is_canceled_cancels_the_call(self):
-        async def run():
-            f = self.group.start("hold")
+        async def run(f):
             try:
                 await asyncio.wait_for(f, 0.2)
             except asyncio.TimeoutError:
                 return f
 
-        self.fails(cadre.Canceled, "hold", asyncio.run(run()).result)
+        held = self.group.start("hold")
+        self.fails(cadre.Canceled, "not sent", asyncio.run(run(self.group.start("say", held))).result)
+        self.fails(cadre.Canceled, "hold", asyncio.run(run(held)).result)
 
 
 class Dispatching(GroupCase):
