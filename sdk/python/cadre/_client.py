@@ -363,12 +363,17 @@ class Client:
                 self._told.wait(_SLICE_MS / 1000)
         self._raise_of_callbacks()
 
-    def _make_room(self, error):
-        """Whether to try again after an error for lack of room. If any call is open, waits for one to end."""
-        if error.code != _errors.Limit.code or not error.retry_after_ms or self.closed or not self._open():
-            return False
-        self._await_any()
-        return True
+    def _make_room(self, error, again=True):
+        """After an error for lack of room, waits for a call to end. Returns whether any was open. If none was, all may have
+        ended after the error: the caller tries again, once. Raises any other error.
+        """
+        lacks_room = error.code == _errors.Limit.code and error.retry_after_ms and not self.closed
+        is_open = lacks_room and self._open() > 0
+        if not lacks_room or not is_open and not again:
+            raise _errors.of_struct(error)
+        if is_open:
+            self._await_any()
+        return is_open
 
     def _raise_of_callbacks(self):
         if self._raised:

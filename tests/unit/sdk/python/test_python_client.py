@@ -291,6 +291,17 @@ class Accumulators(GroupCase):
             futures = [client.group("g").start("get_value") for _ in range(50)]
             self.assertEqual([f.result() for f in futures], [[0, 1, 2, 3]] * 50)
 
+    def test_there_is_room_if_all_calls_end_while_one_finds_none(self):
+        with self.local.connect(max_calls=1) as client:
+            first, make_room = client.group("g").start("get_value"), client._make_room
+
+            def late(*error):
+                cadre.wait([first])
+                return make_room(*error)
+
+            client._make_room = late
+            self.assertEqual(client.group("g").call("get_value"), [0, 1, 2, 3])
+
     def test_references_stay_with_the_workers(self):
         ref = self.group.call("get_value", keep=True, execute="RANK_ZERO")
         self.assertIsInstance(ref, cadre.Ref)
