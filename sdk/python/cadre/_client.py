@@ -390,16 +390,18 @@ class Client:
                 self._watcher = threading.Thread(target=_tell, daemon=True,
                                                  args=(weakref.ref(self), self._handle, self._gone))
                 self._watcher.start()
-        if lib.functions.watch(self._any_handle(), future._id):
-            return True
+        return bool(lib.functions.watch(self._any_handle(), future._id)) or not self._unwatch(future, f)
+
+    def _unwatch(self, future, f):
+        """Does not call f(future) any more. Returns False if the other thread calls it, or has called it."""
         with self._lock:
-            callbacks = self._watched.get(future._id, (future, ()))[1]
+            callbacks = self._watched.get(future._id, (None, ()))[1]
             if f not in callbacks:
-                return True  # the thread has called it
-            callbacks.remove(f)  # the thread calls the others
+                return False
+            callbacks.remove(f)
             if not callbacks:
                 del self._watched[future._id]
-            return False
+            return True
 
     def _tell_of(self, call_id):
         with self._lock:

@@ -94,6 +94,12 @@ class Future:
         if self._taken or not self._client._watch(self, f):
             f(self)
 
+    def _remove_done_callback(self, f):
+        unsent = self._unsent
+        if unsent is not None:
+            unsent.remove_done_callback(f)
+        self._client._unwatch(self, f)
+
     def __await__(self):
         import asyncio
 
@@ -229,18 +235,28 @@ def as_completed(futures, timeout=None):
     not all were answered within `timeout` seconds.
     """
     futures = _checked(futures, "as_completed")
-    answered, end = SimpleQueue(), None if timeout is None else time.monotonic() + timeout
+    end = None if timeout is None else time.monotonic() + timeout
+    return _yielded(futures, _answered(futures), len(futures), end)
+
+
+def _answered(futures):
+    """Returns a queue which gets the futures as they are answered, until _yielded() ends."""
+    answered = SimpleQueue()
     for f in futures:
         f.add_done_callback(answered.put)
-    return _yielded(answered, len(futures), end)
+    return answered
 
 
-def _yielded(answered, n, end):
-    for i in range(n):
-        try:
-            yield answered.get(timeout=None if end is None else max(end - time.monotonic(), 0))
-        except Empty:
-            raise TimeoutError(f"{n - i} of {n} calls are not answered") from None
+def _yielded(futures, answered, n, end):
+    try:
+        for i in range(n):
+            try:
+                yield answered.get(timeout=None if end is None else max(end - time.monotonic(), 0))
+            except Empty:
+                raise TimeoutError(f"{n - i} of {n} calls are not answered") from None
+    finally:
+        for f in futures:
+            f._remove_done_callback(answered.put)
 
 
 def wait(futures, num_returns=1, timeout=None):
@@ -261,11 +277,8 @@ def wait(futures, num_returns=1, timeout=None):
     if len({f._client for f in futures}) == 1 and all(f._unsent is None for f in futures):
         _wait_for_one_client(futures, num_returns, end)
     else:
-        answered = SimpleQueue()
-        for f in futures:
-            f.add_done_callback(answered.put)
         try:
-            for _ in zip(range(num_returns), _yielded(answered, num_returns, end)):
+            for _ in _yielded(futures, _answered(futures), num_returns, end):
                 pass
         except TimeoutError:
             pass

@@ -103,6 +103,11 @@ class Unsent:
             self._callbacks.append(f)
             return True
 
+    def remove_done_callback(self, f):
+        with self._lock:
+            if self._future._unsent is not None and f in self._callbacks:
+                self._callbacks.remove(f)
+
     def wait(self, timeout):
         """Waits until it is sent, or has failed. Returns False if the time is over."""
         if any(other._client._watcher is threading.current_thread() for other in self._others) and not self._over.is_set():

@@ -403,6 +403,17 @@ class Watched(GroupCase):
         self.assertFalse(e.may_have_run)
         self.assertTrue(held.cancel())
 
+    def test_waiting_again_and_again_leaves_nothing_behind(self):
+        held = self.group.start("hold")
+        waiting = self.group.start("say", held)
+        threads = threading.active_count()
+        for _ in range(3):
+            self.assertEqual(cadre.wait([held, waiting], timeout=0.001), ([], [held, waiting]))
+            self.fails(TimeoutError, "2 of 2 calls are not answered", list, cadre.as_completed([held, waiting], timeout=0.001))
+        self.assertEqual(threading.active_count(), threads)
+        self.assertEqual((len(self.client._watched[held._id][1]), waiting._unsent._callbacks), (1, []))
+        self.assertTrue(held.cancel())
+
     def test_what_the_method_says_is_failed(self):
         e = self.fails(cadre.Failed, "rank 0: no", self.group.call, "fail")
         self.assertEqual((e.code, e.may_have_run, e.rank), (100, True, 0))
