@@ -249,6 +249,15 @@ class Refused(RunCase):
         while _session.existing().workers:
             time.sleep(0.05)
 
+    def test_a_task_that_runs_at_shutdown_begins_nothing_new(self):
+        ray = self.ray
+        ray.init(num_cpus=1)
+        running = ray.remote(time.sleep).remote(600)
+        ray.shutdown()
+        with self.assertRaisesRegex(RuntimeError, r"shutdown\(\) came before this task had run"):
+            ray.get(running)
+        self.assertFalse(ray.is_initialized())
+
     def test_options_and_decorators(self):
         ray = self.ray
         with self.assertRaisesRegex(ValueError, "Invalid option keyword nonsense for actors"):
