@@ -2,6 +2,7 @@
 """References to the results of calls and put(): in the process that made them, and in others that got them."""
 
 import contextlib
+import functools
 import secrets
 import sys
 import threading
@@ -18,13 +19,14 @@ _ask = threading.local()  # the references that the pickle of this thread takes 
 class Promise:
     """The state of a reference in this process: not known, a value, or an exception."""
 
-    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_waiters", "keeps", "stop")
+    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_watched", "keeps", "stop")
 
     def __init__(self):
         self._lock = threading.Lock()
         self._settled = False
         self._future = self._translate = self._value = self._error = None
-        self._callbacks, self._waiters = [], 0
+        self._callbacks = []
+        self._watched = False  # what it waits for calls _tell()
         self.keeps = ()  # references that its call took along
         self.stop = None  # cancels parts that were not sent
 
@@ -32,17 +34,26 @@ class Promise:
         """The call is sent. translate(future) returns (value, error) when the future is answered."""
         with self._lock:
             self._translate, self._future = translate, future
-            callbacks, self._callbacks = self._callbacks, []
-        for f in callbacks:
-            future.add_done_callback(lambda _, f=f: self._tell(f))
+            source = self._unwatched()
+        if source is not None:
+            source.add_done_callback(self._tell)
 
     def settle(self, value=None, error=None):
+        if self._store(value, error):
+            self._call_back()
+
+    def _store(self, value, error):
+        """Like settle(), without the callbacks: those run on the thread that _tell() runs on, which holds no lock."""
         with self._lock:
             if self._settled:
-                return
+                return False
             self._value, self._error, self._settled = value, error, True
             self._future = self._translate = self.stop = None
             self.keeps = ()
+            return True
+
+    def _call_back(self):
+        with self._lock:
             callbacks, self._callbacks = self._callbacks, []
         for f in callbacks:
             _call(f)
@@ -54,18 +65,33 @@ class Promise:
     def add_done_callback(self, f):
         """Calls f() on any thread when the value is there; at once if it is there already."""
         with self._lock:
-            future = self._future
-            if not self._settled and future is None:
+            settled, source = self._settled, None
+            if not settled:
                 self._callbacks.append(f)
-                return
-        if self._settled:
+                source = self._unwatched()
+        if settled:
             _call(f)
-        else:
-            future.add_done_callback(lambda _: self._tell(f))
+        elif source is not None:
+            source.add_done_callback(self._tell)
 
-    def _tell(self, f):
+    def remove_done_callback(self, f):
+        with self._lock:
+            if f in self._callbacks:
+                self._callbacks.remove(f)
+
+    def _source(self):
+        """What it waits for."""
+        return self._future
+
+    def _unwatched(self):
+        """Returns what has to call _tell(), once. The lock is held."""
+        source = self._source() if self._callbacks and not self._watched else None
+        self._watched = self._watched or source is not None
+        return source
+
+    def _tell(self, _=None):
         self._take()
-        _call(f)
+        self._call_back()
 
     def wait(self, timeout=None):
         """Whether the value is there."""
@@ -86,6 +112,7 @@ class Promise:
                 sent = self._settled or self._future is not None
             while not sent and not woken.wait(_SLICE_S if end is None else min(_SLICE_S, max(end - time.monotonic(), 0))):
                 if end is not None and time.monotonic() >= end:
+                    self.remove_done_callback(woken.set)
                     return False
                 sent = self._settled or self._future is not None
         return True
@@ -93,8 +120,7 @@ class Promise:
     def _take(self):
         future, translate = self._future, self._translate
         if future is not None and not self._settled:
-            value, error = translate(future)
-            self.settle(value, error)
+            self._store(*translate(future))
 
     def cancel(self):
         future, stop = self._future, self.stop
@@ -419,14 +445,16 @@ def wait(refs, *, num_returns=1, timeout=None, fetch_local=True):
 
 def _first(refs, n, timeout):
     answered, end = SimpleQueue(), None if timeout is None else time.monotonic() + timeout
-    done = set()
-    for ref in refs:
-        ref._promise.add_done_callback(lambda ref=ref: answered.put(ref))
+    done, told = set(), [(ref._promise, functools.partial(answered.put, ref)) for ref in refs]
+    for promise, f in told:
+        promise.add_done_callback(f)
     while len(done) < n and (end is None or time.monotonic() < end):
         try:
             done.add(answered.get(timeout=_SLICE_S if end is None else min(_SLICE_S, max(end - time.monotonic(), 0))))
         except Empty:
             pass
+    for promise, f in told:
+        promise.remove_done_callback(f)
     while not answered.empty():
         done.add(answered.get())
     return [r for r in refs if r in done]

@@ -258,6 +258,26 @@ class Refused(RunCase):
             ray.get(running)
         self.assertFalse(ray.is_initialized())
 
+    def test_polling_leaves_nothing_behind(self):
+        class Sleeper:
+            def sleep(self):
+                time.sleep(600)
+
+        ray = self.ray
+        ray.init(num_cpus=2)
+        sleeper = ray.remote(Sleeper).remote()
+        ray.get(sleeper.__ray_ready__.remote())
+        refs = [sleeper.sleep.remote(), ray.remote(time.sleep).remote(600)]
+        for _ in range(3):
+            self.assertEqual(ray.wait(refs, timeout=0.001), ([], refs))
+            for ref in refs:
+                with self.assertRaises(ray.exceptions.GetTimeoutError):
+                    ray.get(ref, timeout=0.001)
+        self.assertEqual([ref._promise._callbacks for ref in refs], [[], []])
+        from cadre.ray import _session
+
+        self.assertEqual({len(callbacks) for _, callbacks in _session.existing().client._watched.values()}, {1})
+
     def test_options_and_decorators(self):
         ray = self.ray
         with self.assertRaisesRegex(ValueError, "Invalid option keyword nonsense for actors"):
