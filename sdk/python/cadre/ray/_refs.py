@@ -9,6 +9,7 @@ import threading
 import time
 from queue import Empty, SimpleQueue
 
+from .. import _errors
 from . import _packing, _session
 from .exceptions import (GetTimeoutError, ObjectStoreFullError, ReferenceCountingAssertionError)
 
@@ -219,7 +220,7 @@ class _Elsewhere(Promise):
             self._look()
 
     def _look(self):
-        asked = self._session.tell("fetch", self._name, 60)
+        asked = self._session.start("fetch", self._name, 60)
         if asked is None:
             self.settle(error=RuntimeError("shutdown() came before the value of this reference: get() it before"))
         else:
@@ -375,7 +376,7 @@ def _push(session, name, promise):
             try:
                 session.tell("put", name, "value", _packing.as_tensor(_packing.to_bytes(value)))
                 return
-            except TypeError as e:
+            except (TypeError, _errors.Error) as e:  # it does not pickle, or is too long
                 error = e
         session.tell("put", name, "error", _packing.as_tensor(_packing.dumps(error, "an exception")))
 

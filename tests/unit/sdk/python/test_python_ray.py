@@ -11,6 +11,7 @@ Both print what NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
 
 import glob
 import importlib
+import io
 import json
 import os
 import re
@@ -345,6 +346,48 @@ class Refused(RunCase):
         ray.init(num_cpus=1)
         with self.assertRaisesRegex(TypeError, r"the value of put\(\) cannot be sent: it\['guard'\] \(a lock\)"):
             ray.put({"guard": threading.Lock()})
+
+
+class Messages(RunCase):
+    """What the processes of a program tell the directory."""
+
+    def setUp(self):
+        super().setUp()
+        import cadre.ray
+        from cadre.ray import _packing, _refs, _session
+
+        self.cadre, self.ray, self.body, self.refs, self.existing = cadre, cadre.ray, _packing.as_tensor, _refs, _session.existing
+        self.addCleanup(self.ray.shutdown)
+
+    def test_a_message_that_finds_the_directory_full_is_sent_again(self):
+        self.ray.init(num_cpus=1)
+        session = self.existing()
+        session.ask("hold", ["never", "told"])
+        with self.cadre.connect(session.client.address, namespace="default", trust=True) as other:
+            directory = other.group(session.said["directory"])
+            waiting = [directory.start("fetch", "never", 1, rank=0) for _ in range(1000)]
+            waiting += [session.start("fetch", "never", 1) for _ in range(100)]  # it takes 1,024
+            session.tell("put", "told", "value", self.body(b"told"))
+            self.assertEqual(session.ask("fetch", "told")[0], "value")
+
+    def test_a_value_that_is_too_long_is_an_error_for_those_who_wait_for_it(self):
+        told, promise = [], self.refs.Promise()
+
+        def tell(*message):
+            if message[2] == "value":
+                raise self.cadre.Limit("2 GiB at most")
+            told.append(message)
+
+        self.refs._push(types.SimpleNamespace(tell=tell), "name", promise)
+        promise.settle(1)
+        self.assertEqual([message[:3] for message in told], [("put", "name", "error")])
+
+    def test_a_message_that_does_not_arrive_is_reported(self):
+        self.ray.init(num_cpus=1)
+        with unittest.mock.patch("sys.stderr", io.StringIO()) as printed:
+            self.existing().tell("hold")
+            while "do not learn of hold(): " not in printed.getvalue():
+                time.sleep(0.01)
 
 
 SLOW = """
