@@ -196,6 +196,14 @@ class Future:
         finally:
             _give_back(handle, answer.memory)
 
+    def _result_or_give_up(self, wait=None, *args):
+        """result() of a blocking call: what ends the waiting, such as Ctrl-C, also cancels the call."""
+        try:
+            return wait(self, *args) if wait else self.result()
+        except BaseException:
+            self._give_up()
+            raise
+
     def _give_up(self):
         self.cancel()
         self._drop()

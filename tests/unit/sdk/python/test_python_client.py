@@ -17,6 +17,7 @@ import warnings
 
 import cadre
 from cadre import _library
+from cadre._group import Group
 from python_case import GroupCase, main
 
 
@@ -372,6 +373,12 @@ class Accumulators(GroupCase):
         self.assertEqual(told[0], (True, None))
 
 
+class Split:
+    @cadre.register(dispatch=lambda group: [(), ()])
+    def hold(self):
+        pass
+
+
 class Watched(GroupCase):
     module, ranks = "WATCHED_SO", 2
 
@@ -502,13 +509,14 @@ class Watched(GroupCase):
         old = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, old)
         f = self.group.start("hold")
-        for wait in (lambda: self.group.call("hold"), f.result, lambda: cadre.wait([f]), lambda: self.group.call("say", f)):
+        split = Group(self.client, "g", cls=Split)
+        for wait in (lambda: self.group.call("hold"), split.hold, f.result, lambda: cadre.wait([f]), lambda: self.group.call("say", f)):
             timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
             timer.start()
             with self.assertRaises(KeyboardInterrupt):
                 wait()
             timer.join()
-        self.assertEqual(self.client._unsent, set())
+        self.assertEqual(self.client.pending, 1)
         self.assertTrue(f.cancel())  # the future went on; the calls were canceled
         self.fails(cadre.Canceled, "hold", f.result)
         self.assertEqual(self.client.pending, 0)
