@@ -28,7 +28,7 @@ class Future:
     and its result is thrown away.
     """
 
-    __slots__ = ("_client", "_method", "_id", "_lock", "_taken", "_result", "_error", "_unsent", "_join",
+    __slots__ = ("_client", "_method", "_id", "_lock", "_answer", "_taken", "_result", "_error", "_unsent", "_join",
                  "__weakref__")
 
     def __init__(self, client, method, call_id):
@@ -36,6 +36,7 @@ class Future:
         self._method = method
         self._id = call_id
         self._lock = threading.Lock()  # held by the thread that waits for the answer and takes it
+        self._answer = None  # as the library gave it: (the error or None, the body), until it is opened
         self._taken = False
         self._result = self._error = None
         self._unsent = None  # while it waits for its arguments
@@ -71,7 +72,10 @@ class Future:
         """Whether the call is answered."""
         if self._unsent is not None:
             return False
-        return self._taken or bool(_done(self._client._any_handle(), self._id))
+        return self._is_here() or bool(_done(self._client._any_handle(), self._id))
+
+    def _is_here(self):
+        return self._taken or self._answer is not None
 
     def cancel(self):
         """Cancels the call. It ends with Canceled, or with its result if that was faster. Ranks that run it may
@@ -140,6 +144,8 @@ class Future:
             while not self._taken:
                 ms = _SLICE_MS if end is None else min(max(round((end - time.monotonic()) * 1000), 0), _SLICE_MS)
                 self._try_to_take(ms)
+                if self._answer is not None:
+                    self._open()
                 client._raise_of_callbacks()
                 if not self._taken and end is not None and time.monotonic() >= end:
                     self._still_waits(timeout)
@@ -151,50 +157,51 @@ class Future:
                            "on: ask again, or cancel() it")
 
     def _try_to_take(self, ms):
+        if self._answer is not None:
+            return
         answer, handle = lib.Scratch.get(), self._client._any_handle()
         answer.memory.value = None
         answer.error.code = lib.OK
         try:
             _take(handle, self._id, ms, answer.json_ref, answer.memory_ref, answer.error_ref)
         finally:  # even if a signal handler raises after the lock was taken
-            if answer.error.code != lib.OK:
-                self._error = self._error_of(handle, answer)
-                self._taken = True
-            elif answer.memory.value:
-                self._keep(handle, answer)
-                self._taken = True
+            if answer.error.code != lib.OK or answer.memory.value:
+                self._copy(handle, answer)
             answer.give_back()
 
-    def _error_of(self, handle, answer):
-        if not answer.memory.value:
-            return _errors.of_struct(answer.error)
+    def _copy(self, handle, answer):
         try:
-            body = ctypes.string_at(answer.json.text, answer.json.len)
-        finally:
-            _give_back(handle, answer.memory)
-        try:
-            said = json.loads(body)
-        except ValueError:
-            said = {}
-        e = _raised.error(answer.error, said, self._method.trust)
-        return _late.explain(e, self, said["late"]) if said.get("late") else e
+            self._answer = _copied(handle, answer)
+        except Exception as e:  # there is no memory
+            self._error, self._taken = e, True
 
-    def _keep(self, handle, answer):
+    def _open(self):
+        """Makes the result, or the Error. If Ctrl-C interrupts this, the next one who waits does it again."""
+        error, body = self._answer
         try:
-            size = answer.json.len
-            if size <= _SHORT:
-                result = decode(ctypes.string_at(answer.json.text, size), self._method.trust)
+            if error is None:
+                self._result = self._result_of(body)
             else:
-                result = decode(copy((ctypes.c_char * size).from_address(answer.json.text)), self._method.trust)
-            if self._method.by_reference:
-                result = Ref(result["$ref"], self._client, self._method.group)
-            elif self._join:
-                result = self._join(result)
-            self._result = result
+                self._error = self._error_of(error, body)
         except Exception as e:
             self._error = e
-        finally:
-            _give_back(handle, answer.memory)
+        self._taken, self._answer = True, None
+
+    def _error_of(self, error, body):
+        if body is None:
+            return _errors.of_struct(error)
+        try:
+            said = json.loads(bytes(body))
+        except ValueError:
+            said = {}
+        e = _raised.error(error, said, self._method.trust)
+        return _late.explain(e, self, said["late"]) if said.get("late") else e
+
+    def _result_of(self, body):
+        result = decode(body, self._method.trust)
+        if self._method.by_reference:
+            return Ref(result["$ref"], self._client, self._method.group)
+        return self._join(result) if self._join else result
 
     def _result_or_give_up(self, wait=None, *args):
         """result() of a blocking call: what ends the waiting, such as Ctrl-C, also cancels the call."""
@@ -226,6 +233,20 @@ class Future:
     def __repr__(self):
         state = "waiting" if not self._taken else "failed" if self._error is not None else "done"
         return f"<cadre.Future {self._method.name}() of {self._method.group} {state}>"
+
+
+def _copied(handle, answer):
+    """Returns the error of an answer, or None, and its body, which may be None. The library gets its memory back."""
+    error = None if answer.error.code == lib.OK else lib.ClientError.from_buffer_copy(answer.error)
+    if not answer.memory.value:
+        return error, None
+    try:
+        size = answer.json.len
+        if size <= _SHORT:
+            return error, ctypes.string_at(answer.json.text, size)
+        return error, copy((ctypes.c_char * size).from_address(answer.json.text))
+    finally:
+        _give_back(handle, answer.memory)
 
 
 def _checked(futures, what):
@@ -298,7 +319,7 @@ def wait(futures, num_returns=1, timeout=None):
 def _wait_for_one_client(futures, num_returns, end):
     client = futures[0]._client
     client._check()
-    open_ids = [f._id for f in futures if not f._taken]
+    open_ids = [f._id for f in futures if not f._is_here()]
     missing = num_returns - (len(futures) - len(open_ids))
     if missing <= 0:
         return

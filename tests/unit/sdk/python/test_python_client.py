@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import unittest.mock
 import warnings
 
 import cadre
@@ -125,6 +126,16 @@ class Accumulators(GroupCase):
         for _ in range(2):
             self.fails(cadre.NotFound, "no method", f.result)
         self.assertIs(type(f.exception()), cadre.NotFound)
+
+    def test_a_result_or_an_error_outlives_ctrl_c_while_it_is_opened(self):
+        answered, failed = self.group.start("get_value"), self.group.start("nothing")
+        for f, opens in (answered, "decode"), (failed, "_raised.error"):
+            with unittest.mock.patch(f"cadre._future.{opens}", side_effect=KeyboardInterrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    f.result()
+            self.assertEqual((f.done(), cadre.wait([f])), (True, ([f], [])))
+        self.assertEqual(answered.result(), [0, 1, 2, 3])
+        self.fails(cadre.NotFound, "no method", failed.result)
 
     def test_wait_parts_what_is_answered_from_the_rest(self):
         futures = [self.group.start("add", 1, rank=0) for _ in range(4)]
