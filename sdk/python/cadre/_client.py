@@ -376,7 +376,8 @@ class Client:
         return is_open
 
     def _raise_of_callbacks(self):
-        if self._raised:
+        """Only on threads of the program: those of the client have nobody to tell."""
+        if self._raised and threading.current_thread() not in (self._watcher, self._supplies.thread):
             raised, self._raised = self._raised, None
             raise raised
 

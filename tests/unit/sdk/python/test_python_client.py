@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import types
 import unittest.mock
 import warnings
 
@@ -463,6 +464,23 @@ class Watched(GroupCase):
                 while True:
                     client.group("g").call("trace")
         self.assertEqual(used, ["none"])
+
+    def test_what_a_callback_raises_comes_out_of_no_thread_of_the_client(self):
+        def refuse(up, why):
+            raise KeyError("of the callback")
+
+        with self.local.connect(on_connection=refuse) as client:
+            while not client._raised:
+                time.sleep(0.01)
+            told, future = queue.SimpleQueue(), client.group("g").start("trace")
+            future.add_done_callback(lambda f: told.put(f.result()))
+            client._supply("g", types.SimpleNamespace(sha256="none"))
+            supply = client._supplies._of["g"]
+            while not supply.look_at and client._supplies.thread.is_alive():
+                time.sleep(0.01)
+            self.assertTrue(client._supplies.thread.is_alive())
+            self.assertEqual(told.get(timeout=30), "none")
+            self.fails(KeyError, "of the callback", client.group("g").call, "trace")
 
     def test_a_callback_that_takes_its_time_holds_up_no_call(self):
         goes_on = threading.Event()
