@@ -420,11 +420,17 @@ class Client:
 _INSTEAD = {"token_file": ("token",), "ca_pem": ("ca_file",), "ca_file": ("ca_pem",)}
 
 
+def _end_of(pid, way):
+    """Ends what was started for the way. A child of fork() comes here, too, when it ends."""
+    if os.getpid() == pid:
+        way.end()
+
+
 class FoundClient(Client):
     """A Client that has looked for its way to a proxy. When it ends, everything ends that was started for the way."""
 
     def __init__(self, way, on_connection, on_output, trust, options):
-        self._ends = weakref.finalize(self, way.end)
+        self._ends = weakref.finalize(self, _end_of, os.getpid(), way)
         given = {name: value for name, value in options.items() if value is not None}
         self.of_worker = way.of_worker
         found = {name: value for name, value in way.options.items()
