@@ -237,12 +237,17 @@ class _Elsewhere(Promise):
 
     def _found(self, found):
         kind, body = found
-        if kind == "value":
-            self.settle(_packing.of_bytes(body.data))
-        elif kind == "error":
-            self.settle(error=_packing.loads(bytes(body.data)))
-        else:
-            self.settle(error=(ObjectStoreFullError if kind == "full" else ReferenceCountingAssertionError)(body))
+        value = error = None
+        try:
+            if kind == "value":
+                value = _packing.of_bytes(body.data)
+            elif kind == "error":
+                error = _packing.loads(bytes(body.data))
+            else:
+                error = (ObjectStoreFullError if kind == "full" else ReferenceCountingAssertionError)(body)
+        except Exception as e:  # it cannot be opened here, for example because this process lacks a module
+            error = e
+        self.settle(value, error)
 
     def outcome(self):
         self.wait()

@@ -221,7 +221,7 @@ class Workers:
             self._is_free(worker)
             task.promise.settle(error=e.error)
             return
-        except (TypeError, ValueError) as e:
+        except (TypeError, ValueError, _errors.Error) as e:
             self._is_free(worker)
             task.promise.settle(error=e)
             return

@@ -382,6 +382,31 @@ class Messages(RunCase):
         promise.settle(1)
         self.assertEqual([message[:3] for message in told], [("put", "name", "error")])
 
+    def test_a_value_that_does_not_open_here_is_an_error_for_those_who_wait_for_it(self):
+        found = types.SimpleNamespace(exception=lambda: None, result=lambda: ("value", types.SimpleNamespace(data=b"rubbish")))
+        found.add_done_callback = lambda f: f(found)
+        promise, told = self.refs._Elsewhere(types.SimpleNamespace(start=lambda *_: found), "name"), []
+        promise.add_done_callback(lambda: told.append(promise.outcome()[1]))
+        self.assertIsInstance(told[0], Exception)
+
+    def test_a_call_that_cannot_be_sent_leaves_its_worker_to_the_next_task(self):
+        ray = self.ray
+        ray.init(num_cpus=1)
+        here = ray.remote(os.getpid)
+        worker = ray.get(here.remote())
+        with unittest.mock.patch("cadre.ray._remote.packed_arguments", side_effect=self.cadre.Limit("2 GiB at most")):
+            with self.assertRaisesRegex(self.cadre.Limit, "2 GiB at most"):
+                ray.get(here.remote())
+        self.assertEqual(ray.get(here.remote()), worker)
+
+    def test_an_actor_whose_connection_was_lost_may_live(self):
+        from cadre.ray import exceptions
+
+        for error, kind in ((self.cadre.Unavailable("lost", may_have_run=True), exceptions.ActorUnavailableError),
+                            (self.cadre.Unavailable("rank 0", may_have_run=True, rank=0), exceptions.ActorDiedError),
+                            (self.cadre.Unavailable("nobody is there"), exceptions.ActorDiedError)):
+            self.assertIs(type(exceptions.of_actor(error, "Actor")), kind)
+
     def test_a_message_that_does_not_arrive_is_reported(self):
         self.ray.init(num_cpus=1)
         with unittest.mock.patch("sys.stderr", io.StringIO()) as printed:
