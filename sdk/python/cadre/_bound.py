@@ -23,7 +23,7 @@ class BoundMethod:
         said = self._said
         if said and (said.at_caller or not said.blocking):
             future = self.start(*args, **named)
-            return future.result() if said.blocking else future
+            return future._result_or_give_up() if said.blocking else future
         return self.group.call(self.name, *args, **self._with(args, named))
 
     def start(self, *args, **named):

@@ -144,9 +144,9 @@ def _send(future, args, lazy):
 
 def _send_document(client, request, body):
     size, room, handle, error = body.len, ctypes.c_void_p(), client._open_handle(), lib.ClientError()
+    again = True
     while _room(handle, size, byref(room), byref(error)) != lib.OK:
-        if not client._make_room(error):
-            raise _errors.of_struct(error)
+        again = client._make_room(error, again)
     try:
         body.write(memoryview((ctypes.c_char * size).from_address(room.value)).cast("B"))
         request.batch, request.batch_len = room, size
@@ -239,11 +239,10 @@ def _say_who_waits(request):
 def _begin(client, request):
     if client.of_worker:
         _say_who_waits(request)
-    scratch, ref = lib.Scratch.get(), byref(request)
+    scratch, ref, again = lib.Scratch.get(), byref(request), True
     try:
         while _start(client._open_handle(), ref, scratch.id_ref, scratch.error_ref) != lib.OK:
-            if not client._make_room(scratch.error):
-                raise _errors.of_struct(scratch.error)
+            again = client._make_room(scratch.error, again)
         return scratch.id.value
     finally:
         scratch.give_back()

@@ -20,6 +20,7 @@ from ._group import Group
 from ._kept import Kept
 from ._pool import Pool
 from ._reference import Ref
+from ._unsent import call_back
 
 _open = weakref.WeakSet()
 _forks = [0]  # how many forks made this process
@@ -34,6 +35,7 @@ def _close_all():
 
 
 _BODY_MAX = 2 << 30  # the protocol's limit
+_CALLBACK_S = 30  # so long the end of a block waits for a callback, if no call is open
 _SLICE_MS = 100  # how long Python's own signal handlers (Ctrl-C) have to wait at most
 
 
@@ -93,9 +95,12 @@ class Client:
         self.trust = bool(trust)
         self.closed = False
         self._forks = len(_forks)
-        self._lock = threading.Lock()
-        self._watched = {}  # id -> (the future, the callback for its answer)
+        self._lock = threading.RLock()  # a signal handler may use the client, too
+        self._watched = {}  # id -> (the future, the callbacks for its answer)
         self._watcher = None
+        self._told = threading.Condition(self._lock)  # the watcher has called all callbacks of a call
+        self._telling = False
+        self._unsent = set()  # calls that wait for their arguments
         self._groups = {}  # what groups have reported about themselves
         self._made = {}  # manifests of groups by name, for making one again with another class
         self._tasks = _task.Workers()
@@ -232,7 +237,7 @@ class Client:
     @property
     def pending(self):
         """The number of calls without an answer."""
-        return 0 if self.closed else lib.functions.pending(self._any_handle())
+        return 0 if self.closed else len(self._unsent) + self._open()  # in this order: one may be sent meanwhile
 
     def close(self):
         """Closes the client. Calls without an answer end with Canceled. Results that have arrived can still be taken.
@@ -242,6 +247,8 @@ class Client:
             return
         self._check()
         self.closed = True
+        for unsent in list(self._unsent):
+            unsent.cancel("the client was closed")
         lib.functions.shut(self._handle)
 
     def __enter__(self):
@@ -249,12 +256,12 @@ class Client:
         return self
 
     def __exit__(self, kind, *exc):
-        """Waits for the calls that were started, unless an exception ends the block."""
+        """Waits for the calls that were started and for their callbacks, unless an exception ends the block."""
         if self in _task.entered:
             _task.entered.remove(self)
         try:
-            while kind is None and self.pending:
-                self._await_any()
+            if kind is None:
+                self._finish()
             if kind is None and self._shown and not self.closed:
                 self._shown.wait()
         finally:
@@ -322,20 +329,55 @@ class Client:
             raise RuntimeError("the client is closed")
         return self._handle
 
+    def _open(self):
+        """The number of calls in the library without an answer."""
+        return lib.functions.pending(self._any_handle())
+
     def _await_any(self):
         """Waits a moment at most, until any call is answered."""
         lib.functions.wait(self._any_handle(), _SLICE_MS)
         self._raise_of_callbacks()
 
-    def _make_room(self, error):
-        """Whether to try again after an error for lack of room. If any call is open, waits for one to end."""
-        if error.code != _errors.Limit.code or not error.retry_after_ms or not self.pending:
-            return False
-        self._await_any()
-        return True
+    def _finish(self):
+        """Waits until no call is open, also none that waits for another or that a callback starts."""
+        last = time.monotonic()  # when a call was open
+        while True:
+            calls_back, pending = self._calls_back(), self.pending  # in this order: a callback may start a call
+            if pending:
+                last = time.monotonic()
+            elif not calls_back or time.monotonic() > last + _CALLBACK_S:
+                return
+            if not self.closed and self._open():
+                self._await_any()
+            else:
+                self._await_watcher()
+
+    def _calls_back(self):
+        """Whether another thread has callbacks to call."""
+        return bool(self._telling or self._watched) and self._watcher is not threading.current_thread()
+
+    def _await_watcher(self):
+        """Waits a moment at most, until callbacks of a call were called. They may send calls that wait for it."""
+        with self._lock:
+            if self._telling or self._watched or self._unsent:
+                self._told.wait(_SLICE_MS / 1000)
+        self._raise_of_callbacks()
+
+    def _make_room(self, error, again=True):
+        """After an error for lack of room, waits for a call to end. Returns whether any was open. If none was, all may have
+        ended after the error: the caller tries again, once. Raises any other error.
+        """
+        lacks_room = error.code == _errors.Limit.code and error.retry_after_ms and not self.closed
+        is_open = lacks_room and self._open() > 0
+        if not lacks_room or not is_open and not again:
+            raise _errors.of_struct(error)
+        if is_open:
+            self._await_any()
+        return is_open
 
     def _raise_of_callbacks(self):
-        if self._raised:
+        """Only on threads of the program: those of the client have nobody to tell."""
+        if self._raised and threading.current_thread() not in (self._watcher, self._supplies.thread):
             raised, self._raised = self._raised, None
             raise raised
 
@@ -349,35 +391,46 @@ class Client:
                 self._watcher = threading.Thread(target=_tell, daemon=True,
                                                  args=(weakref.ref(self), self._handle, self._gone))
                 self._watcher.start()
-        if lib.functions.watch(self._any_handle(), future._id):
-            return True
+        return bool(lib.functions.watch(self._any_handle(), future._id)) or not self._unwatch(future, f)
+
+    def _unwatch(self, future, f):
+        """Does not call f(future) any more. Returns False if the other thread calls it, or has called it."""
         with self._lock:
-            callbacks = self._watched.get(future._id, (future, ()))[1]
+            callbacks = self._watched.get(future._id, (None, ()))[1]
             if f not in callbacks:
-                return True  # the thread has called it
-            callbacks.remove(f)  # the thread calls the others
+                return False
+            callbacks.remove(f)
             if not callbacks:
                 del self._watched[future._id]
-            return False
+            return True
 
     def _tell_of(self, call_id):
         with self._lock:
             future, callbacks = self._watched.pop(call_id, (None, ()))
-        for f in callbacks:
-            try:
-                f(future)
-            except Exception:
-                sys.excepthook(*sys.exc_info())
+            self._telling = True
+        try:
+            for f in callbacks:
+                call_back(f, future)
+        finally:
+            with self._lock:
+                self._telling = False
+                self._told.notify_all()
 
 
 _INSTEAD = {"token_file": ("token",), "ca_pem": ("ca_file",), "ca_file": ("ca_pem",)}
+
+
+def _end_of(pid, way):
+    """Ends what was started for the way. A child of fork() comes here, too, when it ends."""
+    if os.getpid() == pid:
+        way.end()
 
 
 class FoundClient(Client):
     """A Client that has looked for its way to a proxy. When it ends, everything ends that was started for the way."""
 
     def __init__(self, way, on_connection, on_output, trust, options):
-        self._ends = weakref.finalize(self, way.end)
+        self._ends = weakref.finalize(self, _end_of, os.getpid(), way)
         given = {name: value for name, value in options.items() if value is not None}
         self.of_worker = way.of_worker
         found = {name: value for name, value in way.options.items()

@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from . import _errors, _late, _raised
 from . import _library as lib
 from ._reference import Ref
+from ._unsent import Unsent
 from ._value import copy, decode
 
 _SHORT = 1 << 16  # bytes; the arrays of a longer result use the only copy
@@ -27,7 +28,7 @@ class Future:
     and its result is thrown away.
     """
 
-    __slots__ = ("_client", "_method", "_id", "_lock", "_taken", "_result", "_error", "_begun", "_join",
+    __slots__ = ("_client", "_method", "_id", "_lock", "_answer", "_taken", "_result", "_error", "_unsent", "_join",
                  "__weakref__")
 
     def __init__(self, client, method, call_id):
@@ -35,9 +36,10 @@ class Future:
         self._method = method
         self._id = call_id
         self._lock = threading.Lock()  # held by the thread that waits for the answer and takes it
+        self._answer = None  # as the library gave it: (the error or None, the body), until it is opened
         self._taken = False
         self._result = self._error = None
-        self._begun = None
+        self._unsent = None  # while it waits for its arguments
         self._join = None  # joins the results of the ranks into one
 
     @classmethod
@@ -46,28 +48,9 @@ class Future:
         arguments.
         """
         future = cls(client, method, 0)
-        future._begun = threading.Event()
-        left = SimpleQueue()
-        for _ in others[1:]:
-            left.put(None)
-
-        def one_more(_):
-            try:
-                left.get_nowait()
-            except Empty:
-                future._begin(send)
-
-        for other in others:
-            other.add_done_callback(one_more)
+        future._unsent = unsent = Unsent(future, others, send)
+        unsent.begin()
         return future
-
-    def _begin(self, send):
-        try:
-            self._id = send(self)
-        except BaseException as e:
-            self._error = e
-            self._taken = True
-        self._begun.set()
 
     def result(self, timeout=None):
         """Waits for the result, `timeout` seconds at most. Raises the call's Error, or TimeoutError: the call
@@ -87,16 +70,20 @@ class Future:
 
     def done(self):
         """Whether the call is answered."""
-        if self._taken:
-            return True
-        if self._begun is not None and not self._begun.is_set():
+        if self._unsent is not None:
             return False
-        return bool(_done(self._client._any_handle(), self._id))
+        return self._is_here() or bool(_done(self._client._any_handle(), self._id))
+
+    def _is_here(self):
+        return self._taken or self._answer is not None
 
     def cancel(self):
         """Cancels the call. It ends with Canceled, or with its result if that was faster. Ranks that run it may
         continue. Returns False if it was answered already.
         """
+        unsent = self._unsent
+        if unsent is not None and unsent.cancel():
+            return True
         if self._taken or not self._id:
             return False
         return _cancel(self._client._any_handle(), self._id) == lib.OK
@@ -105,14 +92,17 @@ class Future:
         """Calls f(self) when the call is answered, on a thread of the client. If it is answered already, calls it at
         once.
         """
-        if self._begun is not None and not self._begun.is_set():
-            threading.Thread(target=self._when_begun, args=(f,), daemon=True).start()
-        elif self._taken or not self._client._watch(self, f):
+        unsent = self._unsent
+        if unsent is not None and unsent.add_done_callback(f):
+            return
+        if self._taken or not self._client._watch(self, f):
             f(self)
 
-    def _when_begun(self, f):
-        self._begun.wait()
-        self.add_done_callback(f)
+    def _remove_done_callback(self, f):
+        unsent = self._unsent
+        if unsent is not None:
+            unsent.remove_done_callback(f)
+        self._client._unwatch(self, f)
 
     def __await__(self):
         import asyncio
@@ -145,7 +135,8 @@ class Future:
         client = self._client
         client._check()
         end = None if timeout is None else time.monotonic() + max(timeout, 0)
-        if self._begun is not None and not self._begun.wait(timeout):
+        unsent = self._unsent
+        if unsent is not None and not unsent.wait(timeout):
             self._still_waits(timeout)
         if not self._lock.acquire(timeout=-1 if end is None else max(end - time.monotonic(), 0)):
             self._still_waits(timeout)
@@ -153,6 +144,8 @@ class Future:
             while not self._taken:
                 ms = _SLICE_MS if end is None else min(max(round((end - time.monotonic()) * 1000), 0), _SLICE_MS)
                 self._try_to_take(ms)
+                if self._answer is not None:
+                    self._open()
                 client._raise_of_callbacks()
                 if not self._taken and end is not None and time.monotonic() >= end:
                     self._still_waits(timeout)
@@ -164,50 +157,59 @@ class Future:
                            "on: ask again, or cancel() it")
 
     def _try_to_take(self, ms):
+        if self._answer is not None:
+            return
         answer, handle = lib.Scratch.get(), self._client._any_handle()
         answer.memory.value = None
         answer.error.code = lib.OK
         try:
             _take(handle, self._id, ms, answer.json_ref, answer.memory_ref, answer.error_ref)
         finally:  # even if a signal handler raises after the lock was taken
-            if answer.error.code != lib.OK:
-                self._error = self._error_of(handle, answer)
-                self._taken = True
-            elif answer.memory.value:
-                self._keep(handle, answer)
-                self._taken = True
+            if answer.error.code != lib.OK or answer.memory.value:
+                self._copy(handle, answer)
             answer.give_back()
 
-    def _error_of(self, handle, answer):
-        if not answer.memory.value:
-            return _errors.of_struct(answer.error)
+    def _copy(self, handle, answer):
         try:
-            body = ctypes.string_at(answer.json.text, answer.json.len)
-        finally:
-            _give_back(handle, answer.memory)
-        try:
-            said = json.loads(body)
-        except ValueError:
-            said = {}
-        e = _raised.error(answer.error, said, self._method.trust)
-        return _late.explain(e, self, said["late"]) if said.get("late") else e
+            self._answer = _copied(handle, answer)
+        except Exception as e:  # there is no memory
+            self._error, self._taken = e, True
 
-    def _keep(self, handle, answer):
+    def _open(self):
+        """Makes the result, or the Error. If Ctrl-C interrupts this, the next one who waits does it again."""
+        error, body = self._answer
         try:
-            size = answer.json.len
-            if size <= _SHORT:
-                result = decode(ctypes.string_at(answer.json.text, size), self._method.trust)
+            if error is None:
+                self._result = self._result_of(body)
             else:
-                result = decode(copy((ctypes.c_char * size).from_address(answer.json.text)), self._method.trust)
-            if self._method.by_reference:
-                result = Ref(result["$ref"], self._client, self._method.group)
-            elif self._join:
-                result = self._join(result)
-            self._result = result
+                self._error = self._error_of(error, body)
         except Exception as e:
             self._error = e
-        finally:
-            _give_back(handle, answer.memory)
+        self._taken, self._answer = True, None
+
+    def _error_of(self, error, body):
+        if body is None:
+            return _errors.of_struct(error)
+        try:
+            said = json.loads(bytes(body))
+        except ValueError:
+            said = {}
+        e = _raised.error(error, said, self._method.trust)
+        return _late.explain(e, self, said["late"]) if said.get("late") else e
+
+    def _result_of(self, body):
+        result = decode(body, self._method.trust)
+        if self._method.by_reference:
+            return Ref(result["$ref"], self._client, self._method.group)
+        return self._join(result) if self._join else result
+
+    def _result_or_give_up(self, wait=None, *args):
+        """result() of a blocking call: what ends the waiting, such as Ctrl-C, also cancels the call."""
+        try:
+            return wait(self, *args) if wait else self.result()
+        except BaseException:
+            self._give_up()
+            raise
 
     def _give_up(self):
         self.cancel()
@@ -233,6 +235,20 @@ class Future:
         return f"<cadre.Future {self._method.name}() of {self._method.group} {state}>"
 
 
+def _copied(handle, answer):
+    """Returns the error of an answer, or None, and its body, which may be None. The library gets its memory back."""
+    error = None if answer.error.code == lib.OK else lib.ClientError.from_buffer_copy(answer.error)
+    if not answer.memory.value:
+        return error, None
+    try:
+        size = answer.json.len
+        if size <= _SHORT:
+            return error, ctypes.string_at(answer.json.text, size)
+        return error, copy((ctypes.c_char * size).from_address(answer.json.text))
+    finally:
+        _give_back(handle, answer.memory)
+
+
 def _checked(futures, what):
     futures = list(futures)
     for f in futures:
@@ -248,18 +264,28 @@ def as_completed(futures, timeout=None):
     not all were answered within `timeout` seconds.
     """
     futures = _checked(futures, "as_completed")
-    answered, end = SimpleQueue(), None if timeout is None else time.monotonic() + timeout
+    end = None if timeout is None else time.monotonic() + timeout
+    return _yielded(futures, _answered(futures), len(futures), end)
+
+
+def _answered(futures):
+    """Returns a queue which gets the futures as they are answered, until _yielded() ends."""
+    answered = SimpleQueue()
     for f in futures:
         f.add_done_callback(answered.put)
-    return _yielded(answered, len(futures), end)
+    return answered
 
 
-def _yielded(answered, n, end):
-    for i in range(n):
-        try:
-            yield answered.get(timeout=None if end is None else max(end - time.monotonic(), 0))
-        except Empty:
-            raise TimeoutError(f"{n - i} of {n} calls are not answered") from None
+def _yielded(futures, answered, n, end):
+    try:
+        for i in range(n):
+            try:
+                yield answered.get(timeout=None if end is None else max(end - time.monotonic(), 0))
+            except Empty:
+                raise TimeoutError(f"{n - i} of {n} calls are not answered") from None
+    finally:
+        for f in futures:
+            f._remove_done_callback(answered.put)
 
 
 def wait(futures, num_returns=1, timeout=None):
@@ -277,14 +303,11 @@ def wait(futures, num_returns=1, timeout=None):
     if not 1 <= num_returns <= len(futures):
         raise ValueError(f"wait(): num_returns is {num_returns}, and there are {len(futures)} futures: 1 to that many")
     end = None if timeout is None else time.monotonic() + max(timeout, 0)
-    if len({f._client for f in futures}) == 1 and all(f._begun is None for f in futures):
+    if len({f._client for f in futures}) == 1 and all(f._unsent is None for f in futures):
         _wait_for_one_client(futures, num_returns, end)
     else:
-        answered = SimpleQueue()
-        for f in futures:
-            f.add_done_callback(answered.put)
         try:
-            for _ in zip(range(num_returns), _yielded(answered, num_returns, end)):
+            for _ in _yielded(futures, _answered(futures), num_returns, end):
                 pass
         except TimeoutError:
             pass
@@ -296,7 +319,7 @@ def wait(futures, num_returns=1, timeout=None):
 def _wait_for_one_client(futures, num_returns, end):
     client = futures[0]._client
     client._check()
-    open_ids = [f._id for f in futures if not f._taken]
+    open_ids = [f._id for f in futures if not f._is_here()]
     missing = num_returns - (len(futures) - len(open_ids))
     if missing <= 0:
         return

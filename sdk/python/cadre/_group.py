@@ -112,11 +112,7 @@ class Group:
         attempt, refuse_when_not_ready, traceparent   as in docs/calls.md
         """
         future = self._start(method, args, options, 1)
-        try:
-            return future.result() if "." in method else _progress.result(future, self)
-        except BaseException:
-            future._give_up()
-            raise
+        return future._result_or_give_up() if "." in method else future._result_or_give_up(_progress.result, self)
 
     def start(self, method, /, *args, **options):
         """Like call(), but does not wait: it sends the call, and returns a Future, which may be awaited."""

@@ -69,14 +69,14 @@ class Supplies:
         self._client = weakref.ref(client)
         self._lock = threading.Lock()
         self._of = {}
-        self._thread = None
+        self.thread = None
 
     def add(self, name, archive):
         with self._lock:
             self._of[name] = _Supply(name, archive)
-            if not self._thread:
-                self._thread = threading.Thread(target=self._run, daemon=True, name="cadre-archives")
-                self._thread.start()
+            if not self.thread:
+                self.thread = threading.Thread(target=self._run, daemon=True, name="cadre-archives")
+                self.thread.start()
 
     def _run(self):
         while True:

@@ -55,7 +55,7 @@ class Task:
 
     def __call__(self, *args, **named):
         """Runs it on a worker, and waits for its result."""
-        return self.start(*args, **named).result()
+        return self.start(*args, **named)._result_or_give_up()
 
     def start(self, *args, **named):
         """Sends it to a worker, and returns its Future."""

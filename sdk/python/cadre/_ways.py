@@ -180,12 +180,12 @@ class _TokenFile:
         while not self._over.wait(pause):
             try:
                 token = make()
-            except (_No, OSError, ValueError, KeyError):
+                if not self._over.is_set():
+                    self._write(token)
+            except Exception:
                 pause = _TOKEN_S / 60  # the old token is valid for a while; a later connection reports the error
-                continue
-            pause = _TOKEN_S / 2
-            if not self._over.is_set():
-                self._write(token)
+            else:
+                pause = _TOKEN_S / 2
 
     def end(self):
         self._over.set()

@@ -2,12 +2,14 @@
 """References to the results of calls and put(): in the process that made them, and in others that got them."""
 
 import contextlib
+import functools
 import secrets
 import sys
 import threading
 import time
 from queue import Empty, SimpleQueue
 
+from .. import _errors
 from . import _packing, _session
 from .exceptions import (GetTimeoutError, ObjectStoreFullError, ReferenceCountingAssertionError)
 
@@ -18,13 +20,14 @@ _ask = threading.local()  # the references that the pickle of this thread takes 
 class Promise:
     """The state of a reference in this process: not known, a value, or an exception."""
 
-    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_waiters", "keeps", "stop")
+    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_watched", "keeps", "stop")
 
     def __init__(self):
         self._lock = threading.Lock()
         self._settled = False
         self._future = self._translate = self._value = self._error = None
-        self._callbacks, self._waiters = [], 0
+        self._callbacks = []
+        self._watched = False  # what it waits for calls _tell()
         self.keeps = ()  # references that its call took along
         self.stop = None  # cancels parts that were not sent
 
@@ -32,17 +35,26 @@ class Promise:
         """The call is sent. translate(future) returns (value, error) when the future is answered."""
         with self._lock:
             self._translate, self._future = translate, future
-            callbacks, self._callbacks = self._callbacks, []
-        for f in callbacks:
-            future.add_done_callback(lambda _, f=f: self._tell(f))
+            source = self._unwatched()
+        if source is not None:
+            source.add_done_callback(self._tell)
 
     def settle(self, value=None, error=None):
+        if self._store(value, error):
+            self._call_back()
+
+    def _store(self, value, error):
+        """Like settle(), without the callbacks: those run on the thread that _tell() runs on, which holds no lock."""
         with self._lock:
             if self._settled:
-                return
+                return False
             self._value, self._error, self._settled = value, error, True
             self._future = self._translate = self.stop = None
             self.keeps = ()
+            return True
+
+    def _call_back(self):
+        with self._lock:
             callbacks, self._callbacks = self._callbacks, []
         for f in callbacks:
             _call(f)
@@ -54,18 +66,33 @@ class Promise:
     def add_done_callback(self, f):
         """Calls f() on any thread when the value is there; at once if it is there already."""
         with self._lock:
-            future = self._future
-            if not self._settled and future is None:
+            settled, source = self._settled, None
+            if not settled:
                 self._callbacks.append(f)
-                return
-        if self._settled:
+                source = self._unwatched()
+        if settled:
             _call(f)
-        else:
-            future.add_done_callback(lambda _: self._tell(f))
+        elif source is not None:
+            source.add_done_callback(self._tell)
 
-    def _tell(self, f):
+    def remove_done_callback(self, f):
+        with self._lock:
+            if f in self._callbacks:
+                self._callbacks.remove(f)
+
+    def _source(self):
+        """What it waits for."""
+        return self._future
+
+    def _unwatched(self):
+        """Returns what has to call _tell(), once. The lock is held."""
+        source = self._source() if self._callbacks and not self._watched else None
+        self._watched = self._watched or source is not None
+        return source
+
+    def _tell(self, _=None):
         self._take()
-        _call(f)
+        self._call_back()
 
     def wait(self, timeout=None):
         """Whether the value is there."""
@@ -86,6 +113,7 @@ class Promise:
                 sent = self._settled or self._future is not None
             while not sent and not woken.wait(_SLICE_S if end is None else min(_SLICE_S, max(end - time.monotonic(), 0))):
                 if end is not None and time.monotonic() >= end:
+                    self.remove_done_callback(woken.set)
                     return False
                 sent = self._settled or self._future is not None
         return True
@@ -93,8 +121,7 @@ class Promise:
     def _take(self):
         future, translate = self._future, self._translate
         if future is not None and not self._settled:
-            value, error = translate(future)
-            self.settle(value, error)
+            self._store(*translate(future))
 
     def cancel(self):
         future, stop = self._future, self.stop
@@ -193,7 +220,7 @@ class _Elsewhere(Promise):
             self._look()
 
     def _look(self):
-        asked = self._session.tell("fetch", self._name, 60)
+        asked = self._session.start("fetch", self._name, 60)
         if asked is None:
             self.settle(error=RuntimeError("shutdown() came before the value of this reference: get() it before"))
         else:
@@ -210,12 +237,17 @@ class _Elsewhere(Promise):
 
     def _found(self, found):
         kind, body = found
-        if kind == "value":
-            self.settle(_packing.of_bytes(body.data))
-        elif kind == "error":
-            self.settle(error=_packing.loads(bytes(body.data)))
-        else:
-            self.settle(error=(ObjectStoreFullError if kind == "full" else ReferenceCountingAssertionError)(body))
+        value = error = None
+        try:
+            if kind == "value":
+                value = _packing.of_bytes(body.data)
+            elif kind == "error":
+                error = _packing.loads(bytes(body.data))
+            else:
+                error = (ObjectStoreFullError if kind == "full" else ReferenceCountingAssertionError)(body)
+        except Exception as e:  # it cannot be opened here, for example because this process lacks a module
+            error = e
+        self.settle(value, error)
 
     def outcome(self):
         self.wait()
@@ -349,7 +381,7 @@ def _push(session, name, promise):
             try:
                 session.tell("put", name, "value", _packing.as_tensor(_packing.to_bytes(value)))
                 return
-            except TypeError as e:
+            except (TypeError, _errors.Error) as e:  # it does not pickle, or is too long
                 error = e
         session.tell("put", name, "error", _packing.as_tensor(_packing.dumps(error, "an exception")))
 
@@ -419,14 +451,16 @@ def wait(refs, *, num_returns=1, timeout=None, fetch_local=True):
 
 def _first(refs, n, timeout):
     answered, end = SimpleQueue(), None if timeout is None else time.monotonic() + timeout
-    done = set()
-    for ref in refs:
-        ref._promise.add_done_callback(lambda ref=ref: answered.put(ref))
+    done, told = set(), [(ref._promise, functools.partial(answered.put, ref)) for ref in refs]
+    for promise, f in told:
+        promise.add_done_callback(f)
     while len(done) < n and (end is None or time.monotonic() < end):
         try:
             done.add(answered.get(timeout=_SLICE_S if end is None else min(_SLICE_S, max(end - time.monotonic(), 0))))
         except Empty:
             pass
+    for promise, f in told:
+        promise.remove_done_callback(f)
     while not answered.empty():
         done.add(answered.get())
     return [r for r in refs if r in done]

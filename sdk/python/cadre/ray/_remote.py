@@ -191,6 +191,8 @@ class Workers:
 
     def _new(self):
         session = self.session
+        if session.closed:
+            raise RuntimeError("shutdown() came before this task had run")
         name = _session.group_name("task")
         nursery, own = _nursery.of(session), self.shape.get("runtime_env")
         threads = _runtime_env.threads_of(self.shape)
@@ -219,7 +221,7 @@ class Workers:
             self._is_free(worker)
             task.promise.settle(error=e.error)
             return
-        except (TypeError, ValueError) as e:
+        except (TypeError, ValueError, _errors.Error) as e:
             self._is_free(worker)
             task.promise.settle(error=e)
             return

@@ -21,6 +21,10 @@ _IGNORED = frozenset((
     "_system_config", "_memory", "_metrics_export_port", "_node_name", "_tracing_startup_hook", "_redis_username",
     "_redis_password", "_node_ip_address", "_plasma_directory", "object_spilling_directory",
     "enable_resource_isolation", "system_reserved_cpu", "system_reserved_memory", "_cgroup_path"))
+_AGAIN = 10  # tries, up to 20 s: the directory may have too many calls, or a proxy dies
+# Methods of the directory that may run twice. Those that only read, then those after which the second one changes nothing.
+_SAME = frozenset(("fetch", "look", "how", "find", "actor", "hear", "named", "all_actors", "all_groups", "cause_of_death",
+                   "put", "make", "lives", "ended", "say", "tell_group"))
 _current = None
 _lock = threading.RLock()
 
@@ -48,16 +52,28 @@ class Session:
     # The directory
 
     def ask(self, method, *args):
-        return self.directory.call(method, *args, rank=0)
+        return self.directory.call(method, *args, **_options_of(method))
 
-    def tell(self, method, *args):
-        """Like ask(), but does not wait. When the session ends, it tells nobody and returns None."""
+    def start(self, method, *args):
+        """Like ask(), but returns a Future. None: the session has ended."""
         try:
-            return self.directory.start(method, *args, rank=0)
+            return self.directory.start(method, *args, **_options_of(method))
         except (RuntimeError, _errors.Error):
             if not self.closed:
                 raise
             return None
+
+    def tell(self, method, *args):
+        """Like ask(), but does not wait. If the directory does not get it, says so on standard error."""
+        future = self.start(method, *args)
+        if future is not None:
+            future.add_done_callback(self._told)
+
+    def _told(self, future):
+        error = future.exception()
+        if error is not None and not self.closed and not isinstance(error, (_errors.NotFound, _errors.Gone)):
+            print(f"cadre.ray: the other processes of this program do not learn of {future._method.name}(): {error}",
+                  file=sys.stderr, flush=True)  # not of NotFound and Gone: the program has ended
 
     def later(self, f, *args):
         """Runs it on a thread of the session, for work at the end of objects."""
@@ -81,6 +97,10 @@ class Session:
         self.closed = True
         self._news.set()
         self.client.close()
+
+
+def _options_of(method):
+    return {"rank": 0, "max_retries": _AGAIN, "idempotent": method in _SAME}
 
 
 def _clean(ref, gone, news):

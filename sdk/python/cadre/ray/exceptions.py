@@ -79,7 +79,7 @@ class ActorDiedError(RayActorError):
 
 
 class ActorUnavailableError(RayActorError):
-    """The actor died while it ran the call, and is started again."""
+    """The actor died while it ran the call, and is started again; or the connection was lost meanwhile."""
 
 
 class ActorUnschedulableError(RayError):
@@ -132,6 +132,8 @@ def of_actor(e, name):
         return TaskCancelledError(f"the call of {name} was cancelled")
     if isinstance(e, _errors.Invalid) and not e.may_have_run:
         return ActorUnschedulableError(f"{name}: {e}")
+    if isinstance(e, _errors.Unavailable) and e.rank is None and e.may_have_run:
+        return ActorUnavailableError(f"the connection was lost while {name} ran the call: {e}")
     if isinstance(e, (_errors.Unavailable, _errors.NotFound, _errors.Gone)):
         return ActorDiedError(f"{name} is dead: {e}")
     if isinstance(e, _errors.Conflict):

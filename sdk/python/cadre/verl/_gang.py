@@ -265,7 +265,7 @@ class _OfRank(Promise):
     def _take(self):
         if not self._settled:
             pairs, error = self._whole.outcome()
-            self.settle(*((None, error) if error is not None else pairs[self._i]))
+            self._store(*((None, error) if error is not None else pairs[self._i]))
 
     def done(self):
         return self._settled or self._whole.done()
@@ -276,11 +276,8 @@ class _OfRank(Promise):
         self._take()
         return True
 
-    def add_done_callback(self, f):
-        if self._settled:
-            f()
-        else:
-            self._whole.add_done_callback(lambda: self._tell(f))
+    def _source(self):
+        return self._whole
 
     def cancel(self):
         """The other ranks should continue."""

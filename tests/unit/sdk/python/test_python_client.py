@@ -12,10 +12,14 @@ import queue
 import signal
 import sys
 import threading
+import time
+import types
+import unittest.mock
 import warnings
 
 import cadre
 from cadre import _library
+from cadre._group import Group
 from python_case import GroupCase, main
 
 
@@ -124,6 +128,16 @@ class Accumulators(GroupCase):
             self.fails(cadre.NotFound, "no method", f.result)
         self.assertIs(type(f.exception()), cadre.NotFound)
 
+    def test_a_result_or_an_error_outlives_ctrl_c_while_it_is_opened(self):
+        answered, failed = self.group.start("get_value"), self.group.start("nothing")
+        for f, opens in (answered, "decode"), (failed, "_raised.error"):
+            with unittest.mock.patch(f"cadre._future.{opens}", side_effect=KeyboardInterrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    f.result()
+            self.assertEqual((f.done(), cadre.wait([f])), (True, ([f], [])))
+        self.assertEqual(answered.result(), [0, 1, 2, 3])
+        self.fails(cadre.NotFound, "no method", failed.result)
+
     def test_wait_parts_what_is_answered_from_the_rest(self):
         futures = [self.group.start("add", 1, rank=0) for _ in range(4)]
         ready, rest = cadre.wait(futures, num_returns=3, timeout=30)
@@ -157,6 +171,26 @@ class Accumulators(GroupCase):
             for _ in range(100):
                 client.group("g").start("add", 1)
         self.assertEqual(self.group.call("get_value"), [100, 101, 102, 103])
+
+    def test_a_block_waits_for_calls_that_wait_for_their_arguments(self):
+        with self.local.connect() as client:
+            group = client.group("g")
+            first = group.start("add", 1, rank=0)
+            first.add_done_callback(lambda _: time.sleep(0.3))  # so the next ones are sent when no other call is open
+            last = group.start("add", group.start("add", first, rank=1), rank=2)
+        self.assertEqual(last.result(), 4)
+
+    def test_a_block_waits_for_its_callbacks_and_for_what_they_start(self):
+        told = []
+
+        def next_one(_):
+            time.sleep(0.3)
+            group.start("get_value").add_done_callback(lambda f: told.append(f.result()))
+
+        with self.local.connect() as client:
+            group = client.group("g")
+            group.start("get_value").add_done_callback(next_one)
+        self.assertEqual(told, [[0, 1, 2, 3]])
 
     def test_futures_that_nobody_holds_free_themselves(self):
         for _ in range(10001):
@@ -216,6 +250,12 @@ class Accumulators(GroupCase):
         future.add_done_callback(told.put)
         self.assertIs(told.get(timeout=30), future)
 
+    def test_a_callback_calls_with_the_future_that_it_gets(self):
+        told = queue.SimpleQueue()
+        future = self.group.start("add", 1, rank=0)
+        future.add_done_callback(lambda f: told.put(self.group.call("add", f, rank=3)))
+        self.assertEqual(told.get(timeout=30), 4)
+
     def test_callbacks_are_called_also_if_the_result_is_taken_first(self):
         told = queue.SimpleQueue()
         for i in range(100):
@@ -263,6 +303,17 @@ class Accumulators(GroupCase):
         with self.local.connect(max_calls=10) as client:
             futures = [client.group("g").start("get_value") for _ in range(50)]
             self.assertEqual([f.result() for f in futures], [[0, 1, 2, 3]] * 50)
+
+    def test_there_is_room_if_all_calls_end_while_one_finds_none(self):
+        with self.local.connect(max_calls=1) as client:
+            first, make_room = client.group("g").start("get_value"), client._make_room
+
+            def late(*error):
+                cadre.wait([first])
+                return make_room(*error)
+
+            client._make_room = late
+            self.assertEqual(client.group("g").call("get_value"), [0, 1, 2, 3])
 
     def test_references_stay_with_the_workers(self):
         ref = self.group.call("get_value", keep=True, execute="RANK_ZERO")
@@ -334,6 +385,12 @@ class Accumulators(GroupCase):
         self.assertEqual(told[0], (True, None))
 
 
+class Split:
+    @cadre.register(dispatch=lambda group: [(), ()])
+    def hold(self):
+        pass
+
+
 class Watched(GroupCase):
     module, ranks = "WATCHED_SO", 2
 
@@ -353,6 +410,28 @@ class Watched(GroupCase):
         self.assertEqual(cadre.wait([f], timeout=0.05), ([], [f]))
         self.assertTrue(f.cancel())
         self.fails(cadre.Canceled, "hold", f.result)
+
+    def test_a_call_that_waits_for_its_arguments_is_canceled_before_it_is_sent(self):
+        told, held = [], self.group.start("hold")
+        waiting = self.group.start("say", held)
+        waiting.add_done_callback(told.append)
+        self.assertEqual((self.client.pending, waiting.done()), (2, False))
+        self.assertTrue(waiting.cancel())
+        self.assertEqual((self.client.pending, waiting.done(), told, waiting.cancel()), (1, True, [waiting], False))
+        e = self.fails(cadre.Canceled, r"say\(\) of g was not sent: it was canceled", waiting.result)
+        self.assertFalse(e.may_have_run)
+        self.assertTrue(held.cancel())
+
+    def test_waiting_again_and_again_leaves_nothing_behind(self):
+        held = self.group.start("hold")
+        waiting = self.group.start("say", held)
+        threads = threading.active_count()
+        for _ in range(3):
+            self.assertEqual(cadre.wait([held, waiting], timeout=0.001), ([], [held, waiting]))
+            self.fails(TimeoutError, "2 of 2 calls are not answered", list, cadre.as_completed([held, waiting], timeout=0.001))
+        self.assertEqual(threading.active_count(), threads)
+        self.assertEqual((len(self.client._watched[held._id][1]), waiting._unsent._callbacks), (1, []))
+        self.assertTrue(held.cancel())
 
     def test_what_the_method_says_is_failed(self):
         e = self.fails(cadre.Failed, "rank 0: no", self.group.call, "fail")
@@ -386,6 +465,23 @@ class Watched(GroupCase):
                     client.group("g").call("trace")
         self.assertEqual(used, ["none"])
 
+    def test_what_a_callback_raises_comes_out_of_no_thread_of_the_client(self):
+        def refuse(up, why):
+            raise KeyError("of the callback")
+
+        with self.local.connect(on_connection=refuse) as client:
+            while not client._raised:
+                time.sleep(0.01)
+            told, future = queue.SimpleQueue(), client.group("g").start("trace")
+            future.add_done_callback(lambda f: told.put(f.result()))
+            client._supply("g", types.SimpleNamespace(sha256="none"))
+            supply = client._supplies._of["g"]
+            while not supply.look_at and client._supplies.thread.is_alive():
+                time.sleep(0.01)
+            self.assertTrue(client._supplies.thread.is_alive())
+            self.assertEqual(told.get(timeout=30), "none")
+            self.fails(KeyError, "of the callback", client.group("g").call, "trace")
+
     def test_a_callback_that_takes_its_time_holds_up_no_call(self):
         goes_on = threading.Event()
         with self.local.connect(group="g", on_output=lambda line: goes_on.wait(30)) as client:
@@ -393,12 +489,28 @@ class Watched(GroupCase):
                 client.group().call("say", "line")
             goes_on.set()
 
+    def test_a_callback_cannot_wait_for_a_call_that_its_own_thread_sends_later(self):
+        told = queue.SimpleQueue()
+
+        def wait(_):
+            held = self.group.start("hold")
+            try:
+                told.put(self.group.call("say", held))
+            except RuntimeError as e:
+                told.put(str(e))
+            held.cancel()
+
+        self.group.start("trace").add_done_callback(wait)
+        self.assertRegex(told.get(timeout=30), r"a callback cannot wait for say\(\), because its arguments are not answered yet")
+
     def test_closing_ends_calls_that_are_open(self):
         client = self.local.connect()
         f = client.group("g").start("hold")
+        waiting = client.group("g").start("say", f)
         client.group("g").info()
-        self.assertEqual(client.pending, 1)
+        self.assertEqual(client.pending, 2)
         client.close()
+        self.assertFalse(self.fails(cadre.Canceled, "closed", waiting.result).may_have_run)
         self.assertTrue(self.fails(cadre.Canceled, "closed", f.result).may_have_run)
         with self.assertRaises(KeyError):
             with self.local.connect() as client:
@@ -426,13 +538,16 @@ class Watched(GroupCase):
         old = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, old)
         f = self.group.start("hold")
-        for wait in (lambda: self.group.call("hold"), f.result, lambda: cadre.wait([f])):
+        split = Group(self.client, "g", cls=Split)
+        for wait in (lambda: self.group.call("hold"), split.hold, f.result, lambda: cadre.wait([f]), lambda: self.group.call("say", f)):
             timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
             timer.start()
             with self.assertRaises(KeyboardInterrupt):
                 wait()
             timer.join()
-        self.assertTrue(f.cancel())  # the future went on; the call was canceled
+        while self.client.pending > 1:
+            time.sleep(0.01)
+        self.assertTrue(f.cancel())  # the future went on; the calls were canceled
         self.fails(cadre.Canceled, "hold", f.result)
         self.assertEqual(self.client.pending, 0)
         self.assertEqual(self.group.call("trace"), "none")
@@ -449,14 +564,15 @@ class Watched(GroupCase):
         self.assertEqual(told, [(True, "none")])
 
     def test_an_await_that_is_canceled_cancels_the_call(self):
-        async def run():
-            f = self.group.start("hold")
+        async def run(f):
             try:
                 await asyncio.wait_for(f, 0.2)
             except asyncio.TimeoutError:
                 return f
 
-        self.fails(cadre.Canceled, "hold", asyncio.run(run()).result)
+        held = self.group.start("hold")
+        self.fails(cadre.Canceled, "not sent", asyncio.run(run(self.group.start("say", held))).result)
+        self.fails(cadre.Canceled, "hold", asyncio.run(run(held)).result)
 
 
 class Dispatching(GroupCase):

@@ -3,6 +3,7 @@
 """How cadre.connect() finds a proxy: the environment, a pod's account, a kubeconfig."""
 
 import base64
+import http.client
 import http.server
 import json
 import os
@@ -13,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest.mock
 
 import cadre
-from cadre import _ways
+from cadre import _client, _ways
 from python_case import ROOT, RunCase, main, program
 
 ADD = "accumulator:Accumulator"
@@ -75,6 +77,55 @@ class Environment(ConnectCase):
     def test_a_way_beside_an_address_is_refused(self):
         with self.assertRaisesRegex(TypeError, "context= finds an address, and one is given"):
             cadre.connect("unix:/nowhere", namespace="ml", context="lab")
+
+
+    def test_a_child_of_fork_leaves_the_way_of_its_parent_alone(self):
+        ended = []
+        client = _client.FoundClient(_ways.Way("unix:/nowhere", {"namespace": "lab"}, (lambda: ended.append(True),)), None, None,
+                                     False, {})
+        with unittest.mock.patch("os.getpid", return_value=os.getpid() + 1):  # as in the child
+            _client._end_of(*client._ends.peek()[2])
+        self.assertEqual(ended, [])
+        client.close()
+        self.assertEqual(ended, [True])
+
+
+class Renewal(ConnectCase):
+    """Of a token, which goes on whatever happens once."""
+
+    def test_a_token_is_renewed_after_errors_of_any_kind(self):
+        made = iter(["first", http.client.IncompleteRead(b""), OSError(28, "No space left on device"), "second"])
+
+        def make():
+            token = next(made, "third")
+            if isinstance(token, Exception):
+                raise token
+            return token
+
+        with unittest.mock.patch.object(_ways, "_TOKEN_S", 0.01):
+            token = _ways._TokenFile(make)
+            self.addCleanup(token.end)
+            while self.read(token.path) != "third":
+                time.sleep(0.01)
+
+    def test_a_token_is_renewed_after_one_that_was_not_written(self):
+        write, left = _ways._TokenFile._write, [OSError(28, "No space left on device")]
+
+        def full_once(token_file, token):
+            if token == "second" and left:
+                raise left.pop()
+            write(token_file, token)
+
+        tokens = iter(["first", "second"])
+        with unittest.mock.patch.object(_ways, "_TOKEN_S", 0.01), unittest.mock.patch.object(_ways._TokenFile, "_write", full_once):
+            token = _ways._TokenFile(lambda: next(tokens, "third"))
+            self.addCleanup(token.end)
+            while self.read(token.path) != "third":
+                time.sleep(0.01)
+
+    def read(self, path):
+        with open(path, encoding="utf-8") as f:
+            return f.read()
 
 
 class Kubeconfig(ConnectCase):

@@ -11,6 +11,7 @@ Both print what NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
 
 import glob
 import importlib
+import io
 import json
 import os
 import re
@@ -249,6 +250,35 @@ class Refused(RunCase):
         while _session.existing().workers:
             time.sleep(0.05)
 
+    def test_a_task_that_runs_at_shutdown_begins_nothing_new(self):
+        ray = self.ray
+        ray.init(num_cpus=1)
+        running = ray.remote(time.sleep).remote(600)
+        ray.shutdown()
+        with self.assertRaisesRegex(RuntimeError, r"shutdown\(\) came before this task had run"):
+            ray.get(running)
+        self.assertFalse(ray.is_initialized())
+
+    def test_polling_leaves_nothing_behind(self):
+        class Sleeper:
+            def sleep(self):
+                time.sleep(600)
+
+        ray = self.ray
+        ray.init(num_cpus=2)
+        sleeper = ray.remote(Sleeper).remote()
+        ray.get(sleeper.__ray_ready__.remote())
+        refs = [sleeper.sleep.remote(), ray.remote(time.sleep).remote(600)]
+        for _ in range(3):
+            self.assertEqual(ray.wait(refs, timeout=0.001), ([], refs))
+            for ref in refs:
+                with self.assertRaises(ray.exceptions.GetTimeoutError):
+                    ray.get(ref, timeout=0.001)
+        self.assertEqual([ref._promise._callbacks for ref in refs], [[], []])
+        from cadre.ray import _session
+
+        self.assertEqual({len(callbacks) for _, callbacks in _session.existing().client._watched.values()}, {1})
+
     def test_options_and_decorators(self):
         ray = self.ray
         with self.assertRaisesRegex(ValueError, "Invalid option keyword nonsense for actors"):
@@ -316,6 +346,73 @@ class Refused(RunCase):
         ray.init(num_cpus=1)
         with self.assertRaisesRegex(TypeError, r"the value of put\(\) cannot be sent: it\['guard'\] \(a lock\)"):
             ray.put({"guard": threading.Lock()})
+
+
+class Messages(RunCase):
+    """What the processes of a program tell the directory."""
+
+    def setUp(self):
+        super().setUp()
+        import cadre.ray
+        from cadre.ray import _packing, _refs, _session
+
+        self.cadre, self.ray, self.body, self.refs, self.existing = cadre, cadre.ray, _packing.as_tensor, _refs, _session.existing
+        self.addCleanup(self.ray.shutdown)
+
+    def test_a_message_that_finds_the_directory_full_is_sent_again(self):
+        self.ray.init(num_cpus=1)
+        session = self.existing()
+        session.ask("hold", ["never", "told"])
+        with self.cadre.connect(session.client.address, namespace="default", trust=True) as other:
+            directory = other.group(session.said["directory"])
+            waiting = [directory.start("fetch", "never", 1, rank=0) for _ in range(1000)]
+            waiting += [session.start("fetch", "never", 1) for _ in range(100)]  # it takes 1,024
+            session.tell("put", "told", "value", self.body(b"told"))
+            self.assertEqual(session.ask("fetch", "told")[0], "value")
+
+    def test_a_value_that_is_too_long_is_an_error_for_those_who_wait_for_it(self):
+        told, promise = [], self.refs.Promise()
+
+        def tell(*message):
+            if message[2] == "value":
+                raise self.cadre.Limit("2 GiB at most")
+            told.append(message)
+
+        self.refs._push(types.SimpleNamespace(tell=tell), "name", promise)
+        promise.settle(1)
+        self.assertEqual([message[:3] for message in told], [("put", "name", "error")])
+
+    def test_a_value_that_does_not_open_here_is_an_error_for_those_who_wait_for_it(self):
+        found = types.SimpleNamespace(exception=lambda: None, result=lambda: ("value", types.SimpleNamespace(data=b"rubbish")))
+        found.add_done_callback = lambda f: f(found)
+        promise, told = self.refs._Elsewhere(types.SimpleNamespace(start=lambda *_: found), "name"), []
+        promise.add_done_callback(lambda: told.append(promise.outcome()[1]))
+        self.assertIsInstance(told[0], Exception)
+
+    def test_a_call_that_cannot_be_sent_leaves_its_worker_to_the_next_task(self):
+        ray = self.ray
+        ray.init(num_cpus=1)
+        here = ray.remote(os.getpid)
+        worker = ray.get(here.remote())
+        with unittest.mock.patch("cadre.ray._remote.packed_arguments", side_effect=self.cadre.Limit("2 GiB at most")):
+            with self.assertRaisesRegex(self.cadre.Limit, "2 GiB at most"):
+                ray.get(here.remote())
+        self.assertEqual(ray.get(here.remote()), worker)
+
+    def test_an_actor_whose_connection_was_lost_may_live(self):
+        from cadre.ray import exceptions
+
+        for error, kind in ((self.cadre.Unavailable("lost", may_have_run=True), exceptions.ActorUnavailableError),
+                            (self.cadre.Unavailable("rank 0", may_have_run=True, rank=0), exceptions.ActorDiedError),
+                            (self.cadre.Unavailable("nobody is there"), exceptions.ActorDiedError)):
+            self.assertIs(type(exceptions.of_actor(error, "Actor")), kind)
+
+    def test_a_message_that_does_not_arrive_is_reported(self):
+        self.ray.init(num_cpus=1)
+        with unittest.mock.patch("sys.stderr", io.StringIO()) as printed:
+            self.existing().tell("hold")
+            while "do not learn of hold(): " not in printed.getvalue():
+                time.sleep(0.01)
 
 
 SLOW = """

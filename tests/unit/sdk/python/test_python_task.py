@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
+import time
+import unittest.mock
 
 import cadre
 from python_case import RunCase, main
@@ -35,6 +37,15 @@ class Tasks(TaskCase):
             names = ["a", "b", "c", "d"]
             together = [chores.meets.options(timeout=SLOW_S).start(self.folder, name, names) for name in names]
             self.assertEqual(client.get(together), names)
+
+    def test_what_ends_the_waiting_for_a_task_cancels_it(self):
+        with cadre.local() as client:
+            self.assertEqual(chores.square(2), 4)
+            with unittest.mock.patch("cadre._future.Future.result", side_effect=KeyboardInterrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    cadre.task(time.sleep)(600)
+            while client.pending:
+                time.sleep(0.01)
 
     def test_arguments_are_those_of_the_function(self):
         with cadre.local() as client:

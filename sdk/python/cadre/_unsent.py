@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that wait for their arguments, which are the results of other calls."""
+
+import sys
+import threading
+
+from . import _errors
+
+
+def call_back(f, future):
+    """Calls f(future). What it raises is shown, because nobody waits for it."""
+    try:
+        f(future)
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+
+
+class Unsent:
+    """The part of a Future whose call is not sent yet. Its client counts it. send(future) sends the call, and returns its
+    id.
+    """
+
+    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_taken", "_canceled", "_over")
+
+    def __init__(self, future, others, send):
+        self._future = future
+        self._others = others
+        self._send = send
+        self._lock = threading.RLock()  # a signal handler may use the future, too
+        self._left = len(others)  # those that are not answered
+        self._callbacks = []
+        self._taken = False  # a thread sends it, or has canceled it
+        self._canceled = False
+        self._over = threading.Event()
+
+    def begin(self):
+        """Sends the call as soon as the others are answered: at once, if they are."""
+        answered = all([other.done() for other in self._others])
+        self._future._client._unsent.add(self)
+        if answered:
+            error = self._send_now()
+            if error is not None and not isinstance(error, Exception):
+                raise error  # Ctrl-C
+            return
+        for other in self._others:
+            other.add_done_callback(self._one_more)
+
+    def _one_more(self, _):
+        with self._lock:
+            self._left -= 1
+            if self._left:
+                return
+        self._send_now()
+
+    def _send_now(self):
+        """Returns the exception that it raises."""
+        if not self._take():
+            return None
+        call_id, error = 0, None
+        try:
+            call_id = self._send(self._future)
+        except BaseException as e:
+            error = e
+        self._end(call_id, error)
+        return error
+
+    def _take(self):
+        with self._lock:
+            taken, self._taken = self._taken, True
+            return not taken
+
+    def cancel(self, why="it was canceled"):
+        """The call is not sent, or is canceled as soon as it is sent. Returns False if it was sent before."""
+        future = self._future
+        with self._lock:
+            if future._unsent is None:
+                return False
+            self._canceled = True
+        if self._take():
+            self._end(0, _errors.Canceled(f"{future._method.name}() of {future._method.group} was not sent: {why}"))
+        return True
+
+    def _end(self, call_id, error):
+        """From here on, it is the future of a call that was sent, or that has failed."""
+        future = self._future
+        with self._lock:
+            future._id, future._error, future._taken = call_id, error, error is not None
+            future._unsent = self._send = None
+            canceled = self._canceled
+        if canceled:
+            future.cancel()
+        due = [f for f in self._callbacks if future._taken or not future._client._watch(future, f)]
+        future._client._unsent.discard(self)
+        self._over.set()
+        for f in due:
+            call_back(f, future)
+
+    def add_done_callback(self, f):
+        """Keeps f until the call is sent. Returns False if it is not kept, because the call was sent meanwhile."""
+        with self._lock:
+            if self._future._unsent is None:
+                return False
+            self._callbacks.append(f)
+            return True
+
+    def remove_done_callback(self, f):
+        with self._lock:
+            if self._future._unsent is not None and f in self._callbacks:
+                self._callbacks.remove(f)
+
+    def wait(self, timeout):
+        """Waits until it is sent, or has failed. Returns False if the time is over."""
+        if any(other._client._watcher is threading.current_thread() for other in self._others) and not self._over.is_set():
+            name = self._future._method.name
+            raise RuntimeError(f"a callback cannot wait for {name}(), because its arguments are not answered yet, and the "
+                               f"thread that runs this callback sends it: start {name}(), and give its future a callback")
+        return self._over.wait(timeout)
