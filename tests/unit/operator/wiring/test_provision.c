@@ -262,16 +262,21 @@ static void put_group(const char *version, const char *spec)
     store_put_json(t.stores[KIND_WORKERGROUP], json);
 }
 
-static void it_is_restarted_by_another_text_in_its_worker(void **state)
+static void restarts_by_another_text(void)
 {
-    (void)state;
-    put_group("1", "\"worker\":{\"python\":\"train\"}");
     ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
     allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
     struct stub_call *call = next(VERB_PATCH_MERGE, KIND_WORKERGROUP);
     assert_non_null(strstr(call->request.body, "{\"spec\":{\"worker\":{\"restartedAt\":\"20"));
     stub_answer(call, 200, "{}");
     assert_string_equal(t.json, "null");
+}
+
+static void it_is_restarted_by_another_text_in_its_worker(void **state)
+{
+    (void)state;
+    put_group("1", "\"worker\":{\"python\":\"train\"}");
+    restarts_by_another_text();
 }
 
 static void it_is_restarted_with_another_worker(void **state)
@@ -306,12 +311,7 @@ static void one_without_a_worker_is_restarted(void **state)
 {
     (void)state;
     put_group("1", "");
-    ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
-    allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
-    struct stub_call *call = next(VERB_PATCH_MERGE, KIND_WORKERGROUP);
-    assert_non_null(strstr(call->request.body, "{\"spec\":{\"worker\":{\"restartedAt\":\"20"));
-    stub_answer(call, 200, "{}");
-    assert_string_equal(t.json, "null");
+    restarts_by_another_text();
 }
 
 static void one_without_an_agent_is_not(void **state)
