@@ -225,25 +225,24 @@ static const char *first_error(struct group_decision *d)
     return NULL;
 }
 
-// At least one agent is silent.
-static int32_t first_silent(const struct group_decision *d)
+// Returns false if `is` is true for no replica. Otherwise says that the agents of these replicas are not connected.
+static bool silent(struct group_decision *d, bool (*is)(const struct group_decision *d, int32_t index))
 {
-    int32_t i = 0;
-    while (!is_silent(d, i))
-        i++;
-    return i;
-}
-
-static void silent(struct group_decision *d, const char *ranks)
-{
+    const char *ranks;
+    if (!list(d, is, &ranks))
+        return false;
+    int32_t first = 0;
+    while (!is(d, first))
+        first++;
     const char *what =
         d->pods.unreachable
             ? "its processes run on, and its pod stays: no other agent has been connected for that long either, so the "
               "operator itself may be unreachable; read its log, and check that pods can reach its Service"
             : arena_printf(d->a, "its pod is replaced after placement.nodeLostSeconds (%d s)",
-                           group_bundles_node_lost_s(d->v, d->pods.current[first_silent(d)]));
+                           group_bundles_node_lost_s(d->v, d->pods.current[first]));
     conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_SILENT,
                    arena_printf(d->a, "the agent of %s is not connected; %s", ranks, what));
+    return true;
 }
 
 // The operator cannot see some agents, and never will with its present keys.
@@ -298,7 +297,7 @@ static void begin_all(struct group_decision *d)
 static void begin(struct group_decision *d)
 {
     const struct group_pods *c = &d->pods;
-    const char *missing, *silent_ones;
+    const char *missing;
     if (c->ranks.connected < c->replicas && keeps_ready(d))
         return;
     if (backing_off(d)) {
@@ -313,9 +312,7 @@ static void begin(struct group_decision *d)
     if (n) {
         int32_t each = d->wg->spec.workers_per_replica;
         commands_stop_older(d, STAGE_FIRST);
-        if ((c->ranks.started || ran(d)) && list(d, is_silent, &silent_ones))
-            silent(d, silent_ones);
-        else
+        if (!(c->ranks.started || ran(d)) || !silent(d, is_silent))
             starting(d, arena_printf(d->a, "%d of %d workers are connected; missing: %s", (c->replicas - n) * each,
                                      c->replicas * each, missing));
         return;
@@ -361,9 +358,7 @@ static void serve(struct group_decision *d)
         conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_COMPLETING,
                        arena_printf(d->a, "%d of %d workers have ended with exit code 0", c->ranks.exited, world));
     } else if (!keeps_ready(d) && !keys_changed(d)) {
-        if (list(d, is_away, &ranks))
-            silent(d, ranks);
-        else if (list(d, is_unready, &ranks))
+        if (!silent(d, is_away) && list(d, is_unready, &ranks))
             starting(d, arena_printf(d->a, "%d of %d workers are ready; missing: %s", c->ready_workers, world, ranks));
     }
 }
