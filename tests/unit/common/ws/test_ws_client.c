@@ -317,15 +317,23 @@ static void dial_again(struct ws_client_config config)
 static void silence_is_asked_about_and_then_given_up(void **state)
 {
     (void)state;
-    dial((struct ws_client_config){.ping_ms = 20, .pong_ms = PATIENCE_MS});
+    const struct ws_client_config config = {.ping_ms = 20, .pong_ms = 40};
+    bool asked = false;
+    dial(config);
     accept_with("", 0);
-    UNTIL(got.len >= 6);
-    assert_memory_equal(got.data, "\x89\x80", 2);
-    say("\x8a\x00", 2); // lives
-    buf_reset(&got);
-    UNTIL(got.len >= 6); // silent again
-    assert_int_equal(closed, 0);
-    dial_again((struct ws_client_config){.ping_ms = 20, .pong_ms = 40});
+    for (int tries = 0; tries < 50 && !asked; tries++) { // a turn that is too slow gives up at once
+        if (tries)
+            dial_again(config);
+        UNTIL(got.len >= 6 || closed);
+        if (closed)
+            continue;
+        assert_memory_equal(got.data, "\x89\x80", 2);
+        say("\x8a\x00", 2); // lives
+        buf_reset(&got);
+        UNTIL(got.len >= 6 || closed);
+        asked = got.len >= 6; // silent again
+    }
+    assert_true(asked);
     UNTIL(closed);
     assert_int_equal(close_err.code, ERR_TIMEOUT);
     assert_non_null(strstr(close_err.msg, "no answer to a ping"));
