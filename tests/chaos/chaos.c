@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILDREN = CHAOS_PROXIES + CHAOS_RANKS + CHAOS_CLIENTS, RUNS_MAX = 4096, HEAL_MS = 60 * 1000 };
+enum { CHILDREN = CHAOS_PROXIES + CHAOS_RANKS + CHAOS_CLIENTS, RUNS_MAX = 4096, HEAL_MS = 300 * 1000 };
 
 enum kind { PROXY, WORKER, CLIENT };
 static const char *const kind_names[] = {"proxy", "worker", "client"};

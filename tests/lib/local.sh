@@ -24,9 +24,9 @@ trap 'local_stop; rm -rf "$work"' EXIT
 set -E # a command that fails in a function ends the test, too
 trap 'fail "${BASH_SOURCE[0]##*/}:$LINENO: exit code $?: $BASH_COMMAND"' ERR
 
-# until_true COMMAND...: the command succeeds within two minutes.
+# until_true COMMAND...: the command succeeds within ten minutes, which only a run that hangs needs.
 until_true() {
-    for _ in $(seq 1200); do
+    for _ in $(seq 6000); do
         ! "$@" >/dev/null 2>&1 || return 0
         sleep 0.1
     done

@@ -5,15 +5,18 @@
 
 #include "common/base/clock.h"
 
+#include <stdbool.h>
+
 #define PATIENCE_MS (120 * 1000)
 
 // Takes turns until the condition holds. Where it does not, the test fails and shows what there is so far: a text,
-// maybe an empty one.
-#define TURN_UNTIL(turn, condition, so_far)                         \
-    do {                                                            \
-        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;  \
-        while (!(condition) && clock_mono_ms(&clock_system) < end_) \
-            turn;                                                   \
-        if (!(condition))                                           \
-            fail_msg("%s did not happen. %s", #condition, so_far);  \
+// maybe an empty one. The condition may hold for a moment only, so it is not asked again.
+#define TURN_UNTIL(turn, condition, so_far)                                    \
+    do {                                                                       \
+        int64_t end_ = clock_mono_ms(&clock_system) + PATIENCE_MS;             \
+        bool met_;                                                             \
+        while (!(met_ = !!(condition)) && clock_mono_ms(&clock_system) < end_) \
+            turn;                                                              \
+        if (!met_)                                                             \
+            fail_msg("%s did not happen. %s", #condition, so_far);             \
     } while (0)

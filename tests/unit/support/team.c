@@ -143,3 +143,23 @@ int team_wait(struct team *t, int index)
     close(t->says[index]);
     return WIFSIGNALED(state) ? -WTERMSIG(state) : WEXITSTATUS(state);
 }
+
+void team_kill(struct team *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        kill(t->pids[i], SIGKILL);
+        (void)team_wait(t, i);
+    }
+}
+
+bool team_all_say(struct team *t, int silent, const char *what, char said[TEAM_LINE])
+{
+    for (int i = 0; i < t->n; i++) {
+        if (i == silent)
+            continue;
+        team_hear(t, i, said, TEAM_LINE);
+        if (!strstr(said, what))
+            return false;
+    }
+    return true;
+}

@@ -61,3 +61,10 @@ cadre_result team_call(cadre_comm *c, enum team_kind kind, const float *in, floa
 void team_say(const struct team_member *m, const char *line);
 void team_hear(struct team *t, int index, char *out, size_t size); // the next line; "" = it has ended
 int team_wait(struct team *t, int index);                          // the exit code, or minus the signal
+void team_kill(struct team *t);                                    // and wait: nothing of it is left
+
+// A short limit of the members may be too short for a busy machine: then more of them are late than a test wants, and
+// they say that. Such a test kills them, and takes twice the limit, until that is TEAM_LIMIT_MS.
+enum { TEAM_LINE = 1024 };
+// Whether all but `silent` say next what has `what` in it; -1 = all. `said`: the last line that one of them has said.
+bool team_all_say(struct team *t, int silent, const char *what, char said[TEAM_LINE]);

@@ -110,10 +110,18 @@ static void race(size_t n)
 static void the_first_that_listens_is_taken(void **state)
 {
     (void)state;
+    int64_t begun;
     listens(0);
     listens(1);
-    race(2);
-    assert_true(connected >= 0);
+    do { // until this process does not stand still for as long as an address is waited for
+        ws_dial_free(TAKE_PTR(dial));
+        if (connected >= 0)
+            close(connected);
+        connected = -1;
+        begun = clock_mono_ms(&clock_system);
+        race(2);
+        assert_true(connected >= 0);
+    } while (clock_mono_ms(&clock_system) - begun >= WS_DIAL_NEXT_MS);
     assert_int_equal(which, 0);
     assert_false(ws_dial_tried(dial, 1));
 }

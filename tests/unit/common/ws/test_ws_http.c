@@ -556,10 +556,12 @@ static void who_has_answered_while_the_loop_stood_still_is_not_cut(void **state)
 {
     enum { PING_MS = 100 };
     (void)state;
-    restart(&(struct ws_server_config){.ping_ms = PING_MS});
-    upgrade();
-    WS_UNTIL(&f, (hear(), got.len >= 3));
-    assert_memory_equal(got.data, "\x89\x01?", 3);
+    do { // until the turn that asks is not itself too slow
+        restart(&(struct ws_server_config){.ping_ms = PING_MS});
+        upgrade();
+        WS_UNTIL(&f, (hear(), got.len >= 3));
+        assert_memory_equal(got.data, "\x89\x01?", 3);
+    } while (ws_server_counters(f.server)->silent);
     say("\x8a\x80\0\0\0\0", 6);
     usleep(2 * PING_MS * 1000);
     for (int turn = 0; turn < 3; turn++)

@@ -9,11 +9,12 @@ local=$1 agent=$2 worker=$3 module=$4 program=$5
 caller=''
 trap '[[ -z $caller ]] || kill "$caller" || true; local_stop; rm -rf "$work"' EXIT
 
-# until_is TEXT COMMAND...: waits at most half a minute until the command prints this text.
+# until_is TEXT COMMAND...: waits until the command prints this text. It waits ten minutes, which only a run that hangs
+# needs.
 until_is() {
     local want=$1 got=''
     shift
-    for _ in $(seq 600); do
+    for _ in $(seq 12000); do
         got=$("$@" 2>/dev/null) || true
         [[ $got != "$want" ]] || return 0
         sleep 0.05

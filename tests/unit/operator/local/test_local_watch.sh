@@ -51,7 +51,7 @@ answer=$(post "$(request fail)" -H "traceparent: $trace")
 # one. The client listens only for a moment, so a busy machine may need more tries.
 shows() { # WANT ARGUMENT...
     local lines=
-    for _ in $(seq 50); do
+    for _ in $(seq 500); do
         lines=$("$cli" call w say "${@:2}" --no-reply --logs "${at[@]}" 2>&1 >/dev/null | sort)
         [[ $lines != "$1" ]] || break
     done
@@ -68,7 +68,7 @@ lines=$("$cli" call w say '"unheard"' --no-reply "${at[@]}" 2>&1 >/dev/null)
 follower=$!
 "$cli" logs w -f --rank 2 "${at[@]}" >"$work/followed2" &
 follower2=$!
-for _ in $(seq 100); do
+for _ in $(seq 3000); do
     "$cli" call w say '"followed"' --no-reply "${at[@]}"
     if grep -qx '\[rank 0-3\] followed' "$work/followed" && grep -q followed "$work/followed2"; then break; fi
     sleep 0.1

@@ -120,11 +120,13 @@ void wait_for(struct fixture *f, const struct outcome *o)
     assert_int_equal(o->n, 1);
 }
 
+void turn_a_little(struct fixture *f)
+{
+    cadre_client_process(f->client);
+    poll(NULL, 0, 5);
+}
+
 void until_saw(struct fixture *f, const char *text, size_t n)
 {
-    for (int i = 0; i < 2000 && sdk_proxy_saw(&f->proxy, text) < n; i++) {
-        cadre_client_process(f->client);
-        poll(NULL, 0, 5);
-    }
-    assert_true(sdk_proxy_saw(&f->proxy, text) >= n);
+    TURN_UNTIL(turn_a_little(f), sdk_proxy_saw(&f->proxy, text) >= n, text);
 }

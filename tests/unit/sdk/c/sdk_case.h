@@ -36,4 +36,5 @@ const char *call_method(struct fixture *f, const char *method, const char *args)
 uint64_t start(struct fixture *f, cadre_client_request r, struct outcome *o);
 uint64_t start_method(struct fixture *f, const char *method, struct outcome *o);
 void wait_for(struct fixture *f, const struct outcome *o);
+void turn_a_little(struct fixture *f);
 void until_saw(struct fixture *f, const char *text, size_t n);

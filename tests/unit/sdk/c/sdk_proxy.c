@@ -99,7 +99,7 @@ static void take_call(struct sdk_proxy *p, struct peer *peer, const struct recor
                  still ? "{\"code\":\"THROTTLED\",\"message\":\"too many calls\",\"retryAfterMs\":1}" : "\"at last\"");
     } else if (str_eq(method, "later")) {
         say_text(peer, RECORD_ERROR, r->h.call,
-                 "{\"code\":\"UNAVAILABLE\",\"message\":\"a rank died\",\"rank\":2,\"retryAfterMs\":15000}");
+                 "{\"code\":\"UNAVAILABLE\",\"message\":\"a rank died\",\"rank\":2,\"retryAfterMs\":3000000}");
     } else if (str_eq(method, "wait")) {
         say_text(peer, RECORD_ERROR, r->h.call, "{\"code\":\"TIMEOUT\",\"message\":\"not ready\",\"ran\":false}");
     } else if (str_eq(method, "raise")) {

@@ -29,9 +29,11 @@ static void hello_says_who_and_whom(void **state)
     struct fixture *f = *state;
     open_client(f);
     call_method(f, "echo", NULL);
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "upgrade /v1/namespaces/ml/workergroups/llama -\n"), 1);
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "HELLO {\"role\":\"controller\",\"version\":1,"), 1);
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "\"namespace\":\"ml\",\"group\":\"llama\"}"), 1);
+    size_t n = sdk_proxy_saw(&f->proxy, "HELLO"); // a connection that is made slowly is given up for another one
+    assert_true(n >= 1);
+    assert_true(sdk_proxy_saw(&f->proxy, "upgrade /v1/namespaces/ml/workergroups/llama -\n") >= n);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "HELLO {\"role\":\"controller\",\"version\":1,"), n);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "\"namespace\":\"ml\",\"group\":\"llama\"}"), n);
 }
 
 static void the_head_has_what_the_caller_asks_for(void **state)
@@ -259,7 +261,8 @@ static void refused_after_hello(void **state)
     call_method(f, "echo", NULL);
     assert_int_equal(f->error.code, CADRE_CLIENT_UNAUTHORIZED);
     assert_non_null(strstr(f->error.message, "nobody knows this token"));
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "upgrade /api/v1/proxy/v1/namespaces/ml/workergroups/llama -\n"), 1);
+    assert_true(sdk_proxy_saw(&f->proxy, "upgrade /api/v1/proxy/v1/namespaces/ml/workergroups/llama -\n") >= 1);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "Bearer"), 0);
 }
 
 static void the_token_travels_in_the_header(void **state)
@@ -270,7 +273,8 @@ static void the_token_travels_in_the_header(void **state)
     o.token = "abc";
     open_with(f, &o);
     assert_string_equal(call_method(f, "echo", NULL), "[]");
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "llama Bearer abc\n"), 1);
+    assert_true(sdk_proxy_saw(&f->proxy, "llama Bearer abc\n") >= 1);
+    assert_int_equal(sdk_proxy_saw(&f->proxy, "llama -\n"), 0);
     assert_int_equal(sdk_proxy_saw(&f->proxy, "\"token\""), 0);
 }
 
@@ -296,7 +300,7 @@ static void a_session_that_ends_is_renewed_with_the_token_of_then(void **state)
     write_token(path, "second");
     until_saw(f, "upgrade /v1/namespaces/ml/workergroups/llama Bearer second\n", 1);
     assert_string_equal(call_method(f, "echo", NULL), "[]");
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "Bearer first\n"), 1);
+    assert_true(sdk_proxy_saw(&f->proxy, "Bearer first\n") >= 1);
 }
 
 // A connection that is lost
@@ -362,10 +366,9 @@ static void they_do_not_wait_for_ever(void **state)
     o.unreachable_ms = 100;
     open_with(f, &o);
     r.timeout_ms = 0;
-    call(f, &r);
+    TURN_UNTIL(call(f, &r), strstr(f->error.message, "cannot connect to unix:"), f->error.message);
     assert_int_equal(f->error.code, CADRE_CLIENT_UNAVAILABLE);
     assert_non_null(strstr(f->error.message, "echo() was not sent within 100 ms: no connection to the proxy at unix:"));
-    assert_non_null(strstr(f->error.message, "cannot connect to unix:"));
     assert_non_null(strstr(f->error.message, ": nothing listens there, it has not begun or has ended"));
     assert_int_equal(f->error.may_have_run, 0);
     r.timeout_ms = 50;
@@ -381,9 +384,8 @@ static void a_deadline_passes_here_too(void **state)
     open_client(f);
     call_method(f, "echo", NULL); // now it is connected, and sends at once
     r.timeout_ms = 20;
-    call(f, &r);
+    TURN_UNTIL(call(f, &r), f->error.may_have_run, f->error.message); // a slow machine may not send it in time
     assert_int_equal(f->error.code, CADRE_CLIENT_TIMEOUT);
-    assert_int_equal(f->error.may_have_run, 1);
     assert_non_null(strstr(f->error.message, "mute(): no answer within 20 ms"));
     until_saw(f, "CANCEL\n", 1); // and its late answer is nobody's
     assert_string_equal(call_method(f, "echo", "[1]"), "[1]");
@@ -395,7 +397,7 @@ static void a_proxy_that_says_goodbye_gets_no_new_calls(void **state)
     open_client(f);
     assert_string_equal(call_method(f, "goodbye", NULL), "null");
     assert_string_equal(call_method(f, "echo", NULL), "[]");
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "HELLO"), 2);
+    assert_true(sdk_proxy_saw(&f->proxy, "HELLO") >= 2);
     until_saw(f, "closed 1000", 1);
 }
 
@@ -409,11 +411,8 @@ static void no_welcome_is_no_connection(void **state)
     o.connect_timeout_ms = 200;
     open_with(f, &o);
     r.timeout_ms = 50;
-    for (int i = 0; i < 400 && !strstr(f->error.message, "no WELCOME from the proxy"); i++) {
-        call(f, &r);
-        assert_int_equal(f->error.code, CADRE_CLIENT_TIMEOUT);
-    }
-    assert_non_null(strstr(f->error.message, "no WELCOME from the proxy"));
+    TURN_UNTIL(call(f, &r), strstr(f->error.message, "no WELCOME from the proxy"), f->error.message);
+    assert_int_equal(f->error.code, CADRE_CLIENT_TIMEOUT);
 }
 
 // A Service, or the API server in between, may lead the second one to another replica. The call does not last until the
@@ -427,7 +426,7 @@ static void a_connection_without_a_welcome_is_soon_given_up_for_another(void **s
     sdk_proxy_start(&f->proxy, NULL, NULL);
     open_with(f, &o);
     assert_string_equal(call_method(f, "echo", "[1]"), "[1]");
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "HELLO"), 2);
+    assert_true(sdk_proxy_saw(&f->proxy, "HELLO") >= 2);
 }
 
 // Cancel
@@ -477,9 +476,7 @@ static void closing_answers_what_is_open(void **state)
     assert_int_equal(sent.n, 1);
     assert_int_equal(sent.code, CADRE_CLIENT_CANCELED);
     assert_int_equal(sent.error.may_have_run, 1);
-    for (int i = 0; i < 2000 && !sdk_proxy_saw(&f->proxy, "closed 1000 the client ends"); i++)
-        poll(NULL, 0, 5);
-    assert_int_equal(sdk_proxy_saw(&f->proxy, "closed 1000 the client ends"), 1);
+    TURN_UNTIL(poll(NULL, 0, 5), sdk_proxy_saw(&f->proxy, "closed 1000 the client ends"), sent.text);
 }
 
 // TLS

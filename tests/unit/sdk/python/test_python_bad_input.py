@@ -25,7 +25,7 @@ from cadre._value._tensor import Tensor
 from python_case import ROOT, GroupCase, RunCase, main, pythons
 
 WORKERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers")
-SLOW_S = 120
+SLOW_S = 600  # only what hangs takes as long
 GIB = 1 << 30
 PRELOADED = os.environ.get("LD_PRELOAD")
 PATIENT = {"name": "ASAN_OPTIONS", "value": "detect_leaks=0:allocator_may_return_null=1"}  # Python knows no memory, too
@@ -190,9 +190,13 @@ class Forever(GroupCase):
     module, ranks = hurt(), 2
 
     def test_a_lock_of_python_that_is_never_released_costs_that_rank_and_nothing_else(self):
+        for timeout in 3, 30, 300:  # a busy machine may not even have begun it
+            e = self.fails(cadre.Timeout, "", self.group.call, "holds_for_ever", rank=1, timeout=timeout)
+            if "in holds_for_ever" in str(e):
+                break
         # Either rank 1 or the proxy sees the deadline first.
-        e = self.fails(cadre.Timeout, r"(?s)(no answer from rank 1; it may have run|deadline of 3000 ms passed while it ran).*"
-                       r"\nrank 1 is at .*hurt\.py:\d+ in holds_for_ever", self.group.call, "holds_for_ever", rank=1, timeout=3)
+        self.assertRegex(str(e), r"(?s)(no answer from rank 1; it may have run|deadline of \d+ ms passed).*"
+                         r"\nrank 1 is at .*hurt\.py:\d+ in holds_for_ever")
         self.assertTrue(e.may_have_run)
         self.assertEqual(self.group.call("add", 0, rank=0, timeout=SLOW_S), 0)  # others are not in its way
         self.assertRegex(self.group.stacks(1), "in holds_for_ever")

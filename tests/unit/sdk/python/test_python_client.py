@@ -58,7 +58,7 @@ class Accumulators(GroupCase):
         self.assertEqual(self.group.call("get_value"), [1, 2, 3, 4])
 
     def test_info_tells_ranks_and_methods(self):
-        info = self.group.info(timeout=30)
+        info = self.group.info(timeout=600)
         self.assertEqual((info["name"], info["worldSize"], info["ready"]), ("g", 4, True))
         self.assertIn("add", [m["name"] for m in info["methods"]])
 
@@ -116,7 +116,7 @@ class Accumulators(GroupCase):
 
     def test_futures_run_in_the_order_of_their_starts(self):
         futures = [self.group.start("add", 1, rank=0) for _ in range(5)]
-        self.assertEqual([f.result(timeout=30) for f in futures], [1, 2, 3, 4, 5])
+        self.assertEqual([f.result(timeout=600) for f in futures], [1, 2, 3, 4, 5])
         self.assertTrue(all(f.done() for f in futures))
         self.assertIsNone(futures[0].exception())
         self.assertFalse(futures[0].cancel())
@@ -140,7 +140,7 @@ class Accumulators(GroupCase):
 
     def test_wait_parts_what_is_answered_from_the_rest(self):
         futures = [self.group.start("add", 1, rank=0) for _ in range(4)]
-        ready, rest = cadre.wait(futures, num_returns=3, timeout=30)
+        ready, rest = cadre.wait(futures, num_returns=3, timeout=600)
         self.assertEqual((len(ready), len(rest)), (3, 1))
         self.assertEqual(sorted(f.result() for f in ready + rest), [1, 2, 3, 4])
         ready, rest = cadre.wait(futures, num_returns=2)  # taken ones are answered ones
@@ -155,8 +155,8 @@ class Accumulators(GroupCase):
     def test_futures_of_several_clients_are_waited_for_together(self):
         with self.local.connect() as other:
             futures = [self.group.start("get_value"), other.group("g").start("get_value")]
-            self.assertEqual(cadre.wait(futures, num_returns=2, timeout=30), (futures, []))
-            self.assertEqual([f.result() for f in cadre.as_completed(futures, timeout=30)], [[0, 1, 2, 3]] * 2)
+            self.assertEqual(cadre.wait(futures, num_returns=2, timeout=600), (futures, []))
+            self.assertEqual([f.result() for f in cadre.as_completed(futures, timeout=600)], [[0, 1, 2, 3]] * 2)
         self.assertEqual(list(cadre.as_completed([])), [])
 
     def test_a_start_is_sent_although_nobody_waits(self):
@@ -204,11 +204,11 @@ class Accumulators(GroupCase):
         first = self.group.start("add", 1, rank=0)
         second = self.group.start("add", first, rank=1)
         third = self.group.start("add", args={"x": second}, rank=2)
-        self.assertEqual(third.result(timeout=30), 4)
+        self.assertEqual(third.result(timeout=600), 4)
         self.assertEqual(self.group.call("add", third, rank=3), 7)
-        self.assertEqual(cadre.wait([third, second], num_returns=2, timeout=30), ([third, second], []))
+        self.assertEqual(cadre.wait([third, second], num_returns=2, timeout=600), ([third, second], []))
         wrong = self.group.start("add", self.group.start("nothing"), rank=0)
-        self.fails(cadre.NotFound, "no method", wrong.result, timeout=30)
+        self.fails(cadre.NotFound, "no method", wrong.result, timeout=600)
         self.fails(TypeError, "It can be an argument of a call itself", self.group.call, "add", [first])
 
     def test_futures_are_awaited(self):
@@ -245,16 +245,16 @@ class Accumulators(GroupCase):
         told = queue.SimpleQueue()
         future = self.group.start("get_value")
         future.add_done_callback(told.put)
-        self.assertIs(told.get(timeout=30), future)
+        self.assertIs(told.get(timeout=600), future)
         self.assertEqual(future.result(), [0, 1, 2, 3])
         future.add_done_callback(told.put)
-        self.assertIs(told.get(timeout=30), future)
+        self.assertIs(told.get(timeout=600), future)
 
     def test_a_callback_calls_with_the_future_that_it_gets(self):
         told = queue.SimpleQueue()
         future = self.group.start("add", 1, rank=0)
         future.add_done_callback(lambda f: told.put(self.group.call("add", f, rank=3)))
-        self.assertEqual(told.get(timeout=30), 4)
+        self.assertEqual(told.get(timeout=600), 4)
 
     def test_callbacks_are_called_also_if_the_result_is_taken_first(self):
         told = queue.SimpleQueue()
@@ -265,7 +265,7 @@ class Accumulators(GroupCase):
             for n in range(20):  # before and after the answer comes
                 future.add_done_callback(lambda _, n=n: told.put((i, n)))
             taker.join()
-            self.assertEqual({told.get(timeout=30) for _ in range(20)}, {(i, n) for n in range(20)})
+            self.assertEqual({told.get(timeout=600) for _ in range(20)}, {(i, n) for n in range(20)})
         self.assertTrue(told.empty())
         self.assertEqual(self.client._watched, {})
 
@@ -273,14 +273,14 @@ class Accumulators(GroupCase):
         def work(results):
             for i in range(50):
                 results.append(self.group.call("add", 1, rank=0))
-                results.append(self.group.start("add", 1, rank=0).result(timeout=30))
+                results.append(self.group.start("add", 1, rank=0).result(timeout=600))
 
         threads, results = [], []
         for _ in range(4):
             threads.append(threading.Thread(target=work, args=(results,)))
             threads[-1].start()
         shared = self.group.start("get_value", rank=1)
-        waiting = [threading.Thread(target=lambda: results.append(shared.result(timeout=30))) for _ in range(3)]
+        waiting = [threading.Thread(target=lambda: results.append(shared.result(timeout=600))) for _ in range(3)]
         for t in waiting:
             t.start()
         for t in threads + waiting:
@@ -318,7 +318,7 @@ class Accumulators(GroupCase):
     def test_references_stay_with_the_workers(self):
         ref = self.group.call("get_value", keep=True, execute="RANK_ZERO")
         self.assertIsInstance(ref, cadre.Ref)
-        self.assertEqual(ref.get(timeout=30), 0)
+        self.assertEqual(ref.get(timeout=600), 0)
         self.assertEqual(self.group.call("add", ref, rank=3), 3)
         ref.pin()
         ref.free()
@@ -479,12 +479,12 @@ class Watched(GroupCase):
             while not supply.look_at and client._supplies.thread.is_alive():
                 time.sleep(0.01)
             self.assertTrue(client._supplies.thread.is_alive())
-            self.assertEqual(told.get(timeout=30), "none")
+            self.assertEqual(told.get(timeout=600), "none")
             self.fails(KeyError, "of the callback", client.group("g").call, "trace")
 
     def test_a_callback_that_takes_its_time_holds_up_no_call(self):
         goes_on = threading.Event()
-        with self.local.connect(group="g", on_output=lambda line: goes_on.wait(30)) as client:
+        with self.local.connect(group="g", on_output=lambda line: goes_on.wait(600)) as client:
             for _ in range(20):
                 client.group().call("say", "line")
             goes_on.set()
@@ -501,7 +501,7 @@ class Watched(GroupCase):
             held.cancel()
 
         self.group.start("trace").add_done_callback(wait)
-        self.assertRegex(told.get(timeout=30), r"a callback cannot wait for say\(\), because its arguments are not answered yet")
+        self.assertRegex(told.get(timeout=600), r"a callback cannot wait for say\(\), because its arguments are not answered yet")
 
     def test_closing_ends_calls_that_are_open(self):
         client = self.local.connect()
@@ -628,8 +628,8 @@ class Killed(GroupCase):
 
     def test_a_rank_is_killed_and_started_again(self):
         self.assertEqual(self.group.call("add", 5), [5, 6])
-        self.group.kill(1, timeout=30)
-        self.assertEqual(self.group.call("get_value", timeout=60, max_retries=3, idempotent=True), [0, 1])
+        self.group.kill(1, timeout=600)
+        self.assertEqual(self.group.call("get_value", timeout=600, max_retries=3, idempotent=True), [0, 1])
         self.fails(cadre.Conflict, "attempt", self.group.call, "get_value", attempt=1)
 
 

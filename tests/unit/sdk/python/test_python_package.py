@@ -117,7 +117,7 @@ class Documents(unittest.TestCase):
                     continue  # needs all of the wheel, whose test runs it
                 code = re.sub(r"cadre\.connect\(.*?\) as", f"{connect} as", block, flags=re.S)
                 code = code.replace('group("accumulator")', 'group("g")')
-                run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+                run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
                 self.assertEqual((run.returncode, run.stderr), (0, ""), f"{path}:\n{code}")
 
 

@@ -70,11 +70,11 @@ class Methods(GroupCase):
         self.assertTrue(all(name.startswith("beside-") for name in self.group.call("beside")))
         waiting = self.group.start("wait_for_gate")
         self.group.call("open_gate")
-        self.assertEqual(waiting.result(timeout=60), [True, True])
+        self.assertEqual(waiting.result(timeout=600), [True, True])
 
     def test_async_methods_run_on_one_loop_at_a_time(self):
         futures = [self.group.start("nap", 0.05) for _ in range(200)]
-        self.assertEqual({tuple(f.result(timeout=60)) for f in futures}, {("asyncio", "asyncio")})
+        self.assertEqual({tuple(f.result(timeout=600)) for f in futures}, {("asyncio", "asyncio")})
         with self.assertRaisesRegex(KeyError, "later") as caught:
             self.group.call("fail_later")
         self.assertEqual(caught.exception.name, "KeyError")
@@ -111,22 +111,22 @@ class Methods(GroupCase):
         self.fails(cadre.NotFound, "no method 'hidden'", self.group.call, "hidden")
 
     def test_a_method_sees_that_nobody_waits(self):
-        self.group.call("add", 0, timeout=60)
+        self.group.call("add", 0, timeout=600)
         said = r'is past its deadline.*File ".*trials.py", line \d+ in until_canceled'
         while not re.search(said, self.local.read_log(), re.DOTALL):  # at most once in ten seconds
             self.fails(cadre.Timeout, "until_canceled", self.group.call, "until_canceled", timeout=1)
-        self.group.call("has_seen", timeout=60)
+        self.group.call("has_seen", timeout=600)
         with self.local.connect() as client:  # the rank is free again
-            self.assertIn("was canceled", client.group("g").call("kept_as", -1, timeout=60)[0])
+            self.assertIn("was canceled", client.group("g").call("kept_as", -1, timeout=600)[0])
 
     def test_who_holds_python_s_lock_loses_no_connection(self):
         held = self.group.start("hold_the_lock", 3)
-        self.assertEqual(held.result(timeout=60), [True, True])
+        self.assertEqual(held.result(timeout=600), [True, True])
         self.assertEqual(self.local.read_log().count("ready for calls"), 2)
 
     def test_stacks_of_all_threads_also_of_one_that_holds_the_lock(self):
         held, beside = self.group.start("hold_until_released", rank=0), self.group.start("wait_beside", rank=1)
-        self.addCleanup(self.group.call, "release", timeout=60)
+        self.addCleanup(self.group.call, "release", timeout=600)
         for rank, name in enumerate(("hold_until_released", "wait_beside")):
             while f"in {name}" not in self.group.stacks(rank):
                 pass
@@ -137,25 +137,25 @@ class Methods(GroupCase):
         self.fails(cadre.Timeout, r"(?s)^[^\n]+\nrank 0 is at .*\.py:\d+ in \w+\nrank 1 is at .*\.py:\d+ in \w+$",
                    self.group.call, "hold_until_released", timeout=0.3)
         shown = subprocess.run([os.environ["CADRE_KUBECTL"], "stack", "g", "-n", "lab", "--server", self.local.address],
-                               capture_output=True, text=True, timeout=60, check=False)
+                               capture_output=True, text=True, timeout=600, check=False)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertRegex(shown.stdout, r"(?s)^rank 0.*:\n.*\nrank 1.*:\n.* in wait_beside\n")
         self.assertNotIn("in wait_beside", shown.stdout.split("rank 1")[0])
-        self.group.call("release", timeout=60)
-        self.assertTrue(held.result(timeout=60) and beside.result(timeout=60))
+        self.group.call("release", timeout=600)
+        self.assertTrue(held.result(timeout=600) and beside.result(timeout=600))
 
     def test_a_breakpoint_waits_for_a_terminal(self):
-        self.group.call("add", 0, timeout=60)
+        self.group.call("add", 0, timeout=600)
         stopped = self.group.start("stop_here", 5, rank=1)
         done = self.debug("p x * 100\n")
         self.assertRegex(done.stdout, r"(?s)trials\.py\(\d+\)stop_here\(\)\n-> (return x|breakpoint\(\))\n\(Pdb\) 500\n\(Pdb\) $")
         self.assertIn("rank 1:", done.stderr)
-        self.assertEqual(stopped.result(timeout=60), 5)
+        self.assertEqual(stopped.result(timeout=600), 5)
         self.assertRegex(self.local.read_log(), r"rank 1: a breakpoint waits at .*trials.py:\d+: python -m cadre debug g --rank 1")
 
     def debug(self, text):
         done = subprocess.run([sys.executable, "-m", "cadre", "debug", "g", "-n", "lab", "--address", self.local.address],
-                              input=text, capture_output=True, text=True, timeout=60, check=False)
+                              input=text, capture_output=True, text=True, timeout=600, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
@@ -163,16 +163,16 @@ class Methods(GroupCase):
         for x in (5, 6):
             stopped = self.group.start("stop_here", x, rank=1)
             self.assertRegex(self.debug("p x * 100\ncontinue\n").stdout, rf"\(Pdb\) {x}00\n\(Pdb\) ")
-            self.assertEqual(stopped.result(timeout=60), x)
+            self.assertEqual(stopped.result(timeout=600), x)
 
     def test_a_breakpoint_goes_on_when_nobody_waits_for_the_call(self):
         self.fails(cadre.Timeout, "stop_here", self.group.call, "stop_here", 1, timeout=0.2)
-        self.assertEqual(self.group.call("add", 0, timeout=60), [11, 11])
+        self.assertEqual(self.group.call("add", 0, timeout=600), [11, 11])
 
     def test_calls_come_in_the_order_in_which_they_were_sent(self):
         self.group.start("keep", "begin")
         futures = [self.group.start("keep", i) for i in range(500)]
-        numbers = [f.result(timeout=60)[0] for f in futures]
+        numbers = [f.result(timeout=600)[0] for f in futures]
         self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 500)))
 
 
@@ -189,7 +189,7 @@ class Ends(GroupCase):
     module, ranks = of("trials"), 2
 
     def until_ready(self):
-        return self.group.call("add", 0, timeout=60)
+        return self.group.call("add", 0, timeout=600)
 
     def test_a_process_that_exits_or_dies_says_where(self):
         for method, code, line in (
@@ -232,7 +232,7 @@ class InACluster(ClusterCase):
         self.assertEqual(self.group.call("keep", [1, 2]), [1])
 
     def test_a_breakpoint_that_nobody_may_reach_ends_at_once(self):
-        self.fails(cadre.Failed, "BdbQuit", self.group.call, "stop_here", 5, timeout=60)
+        self.fails(cadre.Failed, "BdbQuit", self.group.call, "stop_here", 5, timeout=600)
 
 
 class InAClusterWithTheRight(ClusterCase):  # which the local proxy gives to all
@@ -264,7 +264,7 @@ class End(unittest.TestCase):
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
                     self.assertTrue(any("cannot connect" in line for line in iter(worker.stderr.readline, "")))  # it serves
                     worker.send_signal(signal.SIGTERM)
-                    said = worker.communicate(timeout=60)
+                    said = worker.communicate(timeout=600)
                 self.assertEqual((worker.returncode, "Traceback" in said[1]), (0, False), said)
                 self.assertIn("the end" if name == "parent" else "this module prints", said[0])
 
@@ -292,7 +292,7 @@ class BadInput(unittest.TestCase):
         local = Local(of("chatty"))
         self.addCleanup(local.stop)
         with local.connect() as client:
-            self.assertEqual(client.group("g").call("work", timeout=60), [1])
+            self.assertEqual(client.group("g").call("work", timeout=600), [1])
         self.assertIn("[rank 0] imported, and no end of line", local.read_log())
 
     def test_a_class_that_is_not_there_or_one_of_several(self):

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 60 * 1000, OLD_WAIT_MS = 100 };
+enum { WAIT_MS = 600 * 1000, OLD_WAIT_MS = 100 };
 
 static char control[64];
 

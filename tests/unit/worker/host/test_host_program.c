@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 4, LEN = 64, CHILD_S = 60 };
+enum { THREADS = 4, LEN = 64, CHILD_S = 600 };
 
 static void *memory; // of the GPU
 static atomic_int n_copied;
