@@ -137,7 +137,7 @@ class Methods(GroupCase):
         places = r"(?s)^[^\n]+\nrank 0 is at .*\.py:\d+ in \w+\nrank 1 is at .*\.py:\d+ in \w+$"
         with unittest.mock.patch("cadre._late._ASK_S", SLOW_S):
             for timeout in 0.3, 3, 30, 300:  # on a busy machine, rank 1 may not have begun
-                e = self.fails(cadre.Timeout, "", self.group.call, "hold_until_released", timeout=timeout)
+                e = self.fails(cadre.Timeout, ".", self.group.call, "hold_until_released", timeout=timeout)
                 if re.search(places, str(e)):
                     break
         self.assertRegex(str(e), places)
