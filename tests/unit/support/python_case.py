@@ -212,6 +212,12 @@ class Tap(unittest.TestResult):
         super().addError(test, error)
         self._failed(test, error)
 
+    def addSubTest(self, test, subtest, error):
+        super().addSubTest(test, subtest, error)
+        if error:
+            self._failed(test, error)
+            print(f"# {subtest}", flush=True)
+
 
 def main():
     watch()
