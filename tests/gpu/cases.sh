@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # What test_gpu.sh checks, in functions that its check() runs in a subshell. Each command in them ends in time.
 
-: "${root:?}" "${dir:?}" "${gpus:?}" "${on_gpu:?}" "${part_end:?}" "${command_seconds:?}" "${build?}" "${module?}" "${tensor?}" "${ddp?}" "${nccl?}"
+: "${root:?}" "${dir:?}" "${gpus:?}" "${on_gpu:?}" "${part_end:?}" "${command_seconds:?}"
+: "${build?}" "${module?}" "${tensor?}" "${ddp?}" "${nccl?}"
 local_pid=
 socket=$dir/socket
 wrapper=() # around each worker
@@ -44,7 +45,8 @@ start() {
 }
 
 cadre() { # VERB ARGUMENT...
-    limited "$build/cli/kubectl-cadre" "$1" gpu "${@:2}" --timeout "${command_seconds}s" --server "unix:$socket" --namespace default --token local
+    limited "$build/cli/kubectl-cadre" "$1" gpu "${@:2}" --timeout "${command_seconds}s" --server "unix:$socket" \
+        --namespace default --token local
 }
 
 call() { # METHOD [ARGUMENT]...

@@ -12,8 +12,9 @@ is() { cli_says "$1" "$2" call "${@:3}"; }
 
 says() { until_true grep -q "$1" "$work/out" "$work/err"; } # a worker has
 
-# holds RANK COMMAND...: a call of hold() there reaches its limit, and hold() then ends. On a busy machine, the limit may come
-# before hold() begins. So the command, which gets the limit in seconds as its last argument, runs with longer and longer limits.
+# holds RANK COMMAND...: a call of hold() there reaches its limit, and hold() then ends. On a busy machine, the limit
+# may come before hold() begins. So the command, which gets the limit in seconds as its last argument, runs with longer
+# and longer limits.
 holds() {
     local rank=$1 limit
     shift

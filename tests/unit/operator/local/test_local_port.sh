@@ -55,11 +55,13 @@ got=$(upgrade /v1/connect -H 'Sec-WebSocket-Protocol: cadre.v1' "${bearer[@]}")
 [[ $got == 403 ]] || fail "who says that it is one of the processes: $got"
 echo "ok - websockets too"
 
-got=$("$cli" call "${patient[@]}" acc get_value --namespace lab --server "ws://127.0.0.1:$port" --token-file "$token_file")
+got=$("$cli" call "${patient[@]}" acc get_value --namespace lab --server "ws://127.0.0.1:$port" \
+    --token-file "$token_file")
 [[ $got == "[1]" ]] || fail "kubectl cadre with the token, after one call that was obeyed: $got"
 got=$("$cli" call "${patient[@]}" acc get_value --namespace lab)
 [[ $got == "[1]" ]] || fail "kubectl cadre, which finds the socket: $got"
-if "$cli" call "${patient[@]}" acc get_value --namespace lab --server "ws://127.0.0.1:$port" --token x >"$work/refused.out" 2>&1; then
+if "$cli" call "${patient[@]}" acc get_value --namespace lab --server "ws://127.0.0.1:$port" --token x \
+    >"$work/refused.out" 2>&1; then
     fail "kubectl cadre with a wrong token is answered"
 fi
 grep -qF "this token is not valid for this run" "$work/refused.out" || fail "it does not say why"

@@ -25,7 +25,8 @@ has() {
 start 0.5 1
 "$submit" "unix:$work/socket" default tasks >"$work/submit.out" 2>&1 || fail "submit"
 [[ $(head -n1 "$work/submit.out") == "submitted after "* ]] || fail "S0-3: submitting waits for results"
-has "S0-2 four slots: not before a third wave" 'example_task\([0-9]\) is done after (1\.[5-9]|[2-9]\..|[1-9][0-9]+\..) s'
+has "S0-2 four slots: not before a third wave" \
+    'example_task\([0-9]\) is done after (1\.[5-9]|[2-9]\..|[1-9][0-9]+\..) s'
 has "S0-2 the results" 'all: \[0, 1, 4, 9, 16, 25, 36, 49, 64, 81\]'
 has "S3-3" 'add\(1, 2\): \[3\]'
 has "S3-6 in the end the user's error" 'flaky\(\): FAILED: rank [0-3]: it never works'
@@ -45,8 +46,8 @@ has "three slots a rank" 'all: \[0, 1, 4, 9, 16, 25, 36, 49, 64, 81\]'
 # A rank dies during a call to all ranks. The call ends, and its error names that rank, not one that was stopped after it
 start 1200 1
 ranks=$(pgrep -P "$(pgrep -P "$pid" -f 'cadre-agent run')")
-"$cli" call "${patient[@]}" tasks example_task 2 --dispatch one-to-all --execute all --server "unix:$work/socket" --token x \
-    >"$work/all.out" 2>&1 &
+"$cli" call "${patient[@]}" tasks example_task 2 --dispatch one-to-all --execute all --server "unix:$work/socket" \
+    --token x >"$work/all.out" 2>&1 &
 all=$!
 until curl -sS --unix-socket "$work/socket" -H "Content-Type: application/json" http://x/v1/namespaces/default/workergroups/tasks \
     -d '{"jsonrpc":"2.0","id":1,"method":"group.stats"}' | grep -q '"inFlight":1,'; do sleep 0.1; done

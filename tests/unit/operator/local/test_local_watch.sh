@@ -12,8 +12,8 @@ local_start --namespace lab --group w --processes 4 -- "$worker" --module "$modu
 answer=$("$cli" call "${patient[@]}" w step "${at[@]}")
 [[ $answer == "[0, 1, 2, 3]" ]] || fail "step: $answer"
 
-# top shows the calls that ended between two looks, and the rank that is 30 ms late. On a busy machine, few calls end in that
-# time, and other ranks are late, too. So it looks again, for longer.
+# top shows the calls that ended between two looks, and the rank that is 30 ms late. On a busy machine, few calls end in
+# that time, and other ranks are late, too. So it looks again, for longer.
 for interval in 3s 10s 30s 100s 100s 100s; do
     "$cli" top w --interval "$interval" "${at[@]}" >"$work/table" &
     top=$!

@@ -504,7 +504,8 @@ class Watched(GroupCase):
             held.cancel()
 
         self.group.start("trace").add_done_callback(wait)
-        self.assertRegex(told.get(timeout=SLOW_S), r"a callback cannot wait for say\(\), because its arguments are not answered yet")
+        self.assertRegex(told.get(timeout=SLOW_S),
+                         r"a callback cannot wait for say\(\), because its arguments are not answered yet")
 
     def test_closing_ends_calls_that_are_open(self):
         client = self.local.connect()

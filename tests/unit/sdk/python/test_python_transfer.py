@@ -211,7 +211,8 @@ class Transfers(RunCase):
             cadre.transfer(a, b)
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
                 for _ in range(5):
-                    done = [pool.submit(cadre.transfer, *pair, timeout=SLOW_S) for pair in ((a, b), (b, a), (a, b), (b, a))]
+                    done = [pool.submit(cadre.transfer, *pair, timeout=SLOW_S)
+                            for pair in ((a, b), (b, a), (a, b), (b, a))]
                     for e in filter(None, (d.exception() for d in done)):
                         self.assertRegex(str(e), "another transfer has begun")
             cadre.transfer(a, b)

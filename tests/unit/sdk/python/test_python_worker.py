@@ -142,8 +142,8 @@ class Methods(GroupCase):
                     break
         self.assertRegex(str(e), places)
         for _ in range(20):  # a busy rank may not answer within the five seconds that it has
-            shown = subprocess.run([os.environ["CADRE_KUBECTL"], "stack", "g", "-n", "lab", "--server", self.local.address],
-                                   capture_output=True, text=True, timeout=SLOW_S, check=False)
+            command = [os.environ["CADRE_KUBECTL"], "stack", "g", "-n", "lab", "--server", self.local.address]
+            shown = subprocess.run(command, capture_output=True, text=True, timeout=SLOW_S, check=False)
             if " in wait_beside\n" in shown.stdout:
                 break
         self.assertEqual(shown.returncode, 0, shown.stderr)
