@@ -55,12 +55,14 @@ static void on_done(void *ctx, const cadre_client_answer *answer)
 static void call_in_turn(struct run *r)
 {
     cadre_client_error error;
-    for (int64_t began = proc_now_us(), now; began < r->end; began = now) {
+    int64_t began, now = proc_now_us();
+    do { // at least once, also if this process has not run for a while
+        began = now;
         if (cadre_client_call(r->client, &r->request, NULL, &error) != CADRE_CLIENT_OK)
             caller_die("call", &error);
         now = proc_now_us();
         latency_add(&r->latency, now - began);
-    }
+    } while (now < r->end);
 }
 
 static void call_many(struct run *r, unsigned in_flight)

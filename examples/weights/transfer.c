@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STEPS = 3, WAIT_MS = 60 * 1000 };
+enum { STEPS = 3, WAIT_MS = 600 * 1000 };
 
 static int fail(const char *what, const cadre_client_error *error)
 {

@@ -91,7 +91,7 @@ fails_as() { # MODULE CLASS CODE TEXT [NAME=VALUE]...
 }
 
 call() { # METHOD ARGUMENT...
-    "$cli" call tensors "$@" --server "unix:$dir/socket" --namespace default --token local
+    "$cli" call --timeout 20m tensors "$@" --server "unix:$dir/socket" --namespace default --token local
 }
 
 runs_on_host() {

@@ -18,6 +18,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 all_parts=(calls tensors models nccl trouble)
 part_seconds=480
+command_seconds=120
 dir=$(mktemp -d)
 report=
 results=$dir/results
@@ -159,7 +160,7 @@ set_up_stand_ins() {
     ddp=$build/examples/ddp/ddp.so
     nccl=$stand_ins/gpu
     sanitizer=$dir/bin
-    part_seconds=3600 # with sanitizers, on a machine that may be busy
+    part_seconds=5400 command_seconds=1200 # with sanitizers, on a machine that may be busy
     gpus=${CADRE_STAND_IN_GPUS:-1}
     fill=1000000
     export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0

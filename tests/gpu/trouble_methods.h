@@ -18,6 +18,7 @@ static int gpu_set(float *to, float x, float *ret); // by a kernel, and reads it
 static int gpu_stream(void **ret);
 static void gpu_stream_free(void *stream);
 static int gpu_spin(void *stream); // a kernel that runs for longer than HANG_LIMIT_MS, and ends
+static void gpu_spin_end(void);    // it may end now, however slow this process was
 
 enum { HANG_LIMIT_MS = 1000 };
 
@@ -118,6 +119,7 @@ static cadre_result reduce_behind(cadre_call *call, cadre_comm *comm, void *stre
         cadre_fail(call, "the call: %s", cadre_comm_error(comm));
     if (r == CADRE_OK && (r = cadre_comm_wait(comm)) != CADRE_OK)
         cadre_fail(call, "%s", cadre_comm_error(comm));
+    gpu_spin_end();
     gpu_free(to);
     return r == CADRE_OK ? cadre_return_double(call, 0) : r;
 }

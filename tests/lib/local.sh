@@ -24,13 +24,16 @@ trap 'local_stop; rm -rf "$work"' EXIT
 set -E # a command that fails in a function ends the test, too
 trap 'fail "${BASH_SOURCE[0]##*/}:$LINENO: exit code $?: $BASH_COMMAND"' ERR
 
-# until_true COMMAND...: the command succeeds within ten minutes, which only a run that hangs needs.
+# For calls on a busy machine: only one that hangs takes so long.
+patient=(--timeout 20m)
+
+# until_true COMMAND...: the command succeeds within twenty minutes. On a busy machine, a state may come late.
 until_true() {
-    for _ in $(seq 6000); do
-        ! "$@" >/dev/null 2>&1 || return 0
+    local end=$((SECONDS + 1200))
+    while ! "$@" >/dev/null 2>&1; do
+        [[ $SECONDS -lt $end ]] || fail "never: $*"
         sleep 0.1
     done
-    fail "never: $*"
 }
 
 # asleep PID...: nothing wakes them up for five seconds. Only time can show that, because there is no state to wait for.
@@ -52,16 +55,26 @@ wakeups() {
 # $work/out and $work/err.
 local_start() {
     local_stop
+    : >"$work/err"
     PATH=$(dirname "$worker"):$PATH "$local" --listen "unix:$work/socket" --agent "$agent" "$@" >"$work/out" 2>"$work/err" &
     pid=$!
-    until_true test -S "$work/socket"
+    until_true serves_or_ended
+    serves || fail "the run has ended: $*"
+}
+
+serves() { # the socket alone may not take connections yet
+    grep -qF "cadre-local: taking calls at unix:$work/socket," "$work/err"
+}
+
+serves_or_ended() {
+    serves || ! kill -0 "$pid"
 }
 
 # cli_says ROW TEXT ARGUMENT...: the output of kubectl-cadre, on stdout or stderr, is or contains TEXT.
 cli_says() {
     local row=$1 want=$2 got
     shift 2
-    got=$("${cli:?}" "$@" --server "unix:$work/socket" --token x 2>&1) || true
+    got=$("${cli:?}" "$1" "${patient[@]}" "${@:2}" --server "unix:$work/socket" --token x 2>&1) || true
     [[ $got == *"$want"* ]] || fail "$row: $got, not $want"
     echo "ok - $row: $got"
 }

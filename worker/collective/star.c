@@ -411,7 +411,10 @@ void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]
     s->late = !reason;
     (void)eventfd_write(s->wake, 1);
     // The thread hears of a dying member as soon as the back end does, and knows more. A member that gave up at the
-    // limit has closed its connections, and the members still find out which member it waited for.
+    // limit has closed its connections, and the members still find out which member it waited for. The thread of
+    // member 0 always finds it out, so member 0 waits for its thread, however late that runs.
+    while (!reason && !s->config.index && !s->broken)
+        pthread_cond_wait(&s->changed, &s->mutex);
     if (!wait_broken(s, reason ? STAR_MISSING_MS + SLACK_MS : GIVE_UP_MS))
         say_reason(s,
                    reason ? reason : "a collective waited too long, and the first member does not say who is missing");

@@ -16,7 +16,7 @@ from ._client import Client
 from ._code import _archive
 
 _END_S, _INTERRUPTED_S = 30, 2  # how long ranks may take to end, normally and after the program was interrupted
-_START_S = 30
+_START_S = 300  # only a program that hangs takes so long
 _PRINT_S = 5
 _USUAL = r"^cadre-local: taking calls at |\[agent\] signal 15: stopping$"
 
@@ -130,11 +130,13 @@ class _Run:
         if self._pid != os.getpid():
             return
         interrupted = self.interrupted or getattr(sys, "last_type", None) is KeyboardInterrupt  # nobody has caught it
-        for signo in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+        # The second SIGTERM kills the ranks, so the run then ends soon. SIGKILL would leave them behind.
+        for signo, patience_s in ((signal.SIGTERM, _INTERRUPTED_S if interrupted else _END_S), (signal.SIGTERM, _END_S),
+                                  (signal.SIGKILL, _END_S)):
             if self._process.poll() is None:
                 self._process.send_signal(signo)
             try:
-                self._process.wait(_INTERRUPTED_S if interrupted and signo == signal.SIGTERM else _END_S)
+                self._process.wait(patience_s)
                 break
             except subprocess.TimeoutExpired:
                 pass

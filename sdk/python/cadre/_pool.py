@@ -8,6 +8,7 @@ from typing import NamedTuple
 from . import _manifest
 
 _READY_S, _LOOK_S = 300, 0.05
+_ANSWER_S = 10  # for the last answer, which says why the bundles are not reserved
 
 
 class _Part(NamedTuple):
@@ -85,7 +86,7 @@ class Pool:
     def _look(self, part, end):
         while True:
             info = self.client._ask("group.bundles", part.name, {"placementGroup": part.name},
-                                    max(end - time.monotonic(), 1))
+                                    max(end - time.monotonic(), _ANSWER_S))
             if info["ready"]:
                 return info
             if time.monotonic() > end:

@@ -4,9 +4,9 @@
 #include "tests/gpu/trouble_methods.h"
 
 #include <dlfcn.h>
-#include <time.h>
+#include <stdatomic.h>
 
-enum { NO_MEMORY = 2, NOT_READY = 600, ILLEGAL_ADDRESS = 700, SPIN_MS = 2500 };
+enum { NO_MEMORY = 2, NOT_READY = 600, ILLEGAL_ADDRESS = 700 };
 
 static int (*count)(int *ret);
 static int (*choose)(void *context);
@@ -117,22 +117,21 @@ static void gpu_stream_free(void *stream)
     free_stream(stream);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static bool spin(void *ctx)
 {
-    return now_ms() > *(const int64_t *)ctx;
+    return atomic_load((atomic_bool *)ctx);
 }
+
+static atomic_bool spin_ends;
 
 static int gpu_spin(void *stream)
 {
-    static int64_t end;
-    end = now_ms() + SPIN_MS;
-    put(stream, spin, &end);
+    atomic_store(&spin_ends, false);
+    put(stream, spin, &spin_ends);
     return 0;
+}
+
+static void gpu_spin_end(void)
+{
+    atomic_store(&spin_ends, true);
 }

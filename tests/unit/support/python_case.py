@@ -17,6 +17,7 @@ import unittest.mock
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 LINE_OF_RANK = re.compile(r"[a-z0-9.-]+ \[rank [0-9,-]+\] .*\n")
+SLOW_S = 1200  # for a call or a program on a busy machine: only one that hangs takes so long
 PRELOADED = "LD_PRELOAD"  # a sanitizer of the library, which no other program needs
 
 
@@ -137,7 +138,7 @@ class RunCase(unittest.TestCase):
     def printed(self, example, *arguments):
         """The lines that a program of examples/python prints, as people run it."""
         done = subprocess.run(["python3", example, *arguments], cwd=EXAMPLES, env=environment(), capture_output=True, text=True,
-                              timeout=1200, check=False)
+                              timeout=SLOW_S, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return lines_of(done.stdout)
 
@@ -169,7 +170,7 @@ class GroupCase(unittest.TestCase):
         return caught.exception
 
 
-HANGS_S = 2400  # so long no test takes, however busy the machine is; less than the limit of ctest
+HANGS_S = 3600  # so long no test takes, however busy the machine is
 
 
 def watch(seconds=HANGS_S):
@@ -210,6 +211,12 @@ class Tap(unittest.TestResult):
     def addError(self, test, error):
         super().addError(test, error)
         self._failed(test, error)
+
+    def addSubTest(self, test, subtest, error):
+        super().addSubTest(test, subtest, error)
+        if error:
+            self._failed(test, error)
+            print(f"# {subtest}", flush=True)
 
 
 def main():

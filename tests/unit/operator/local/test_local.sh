@@ -17,7 +17,7 @@ exit_code() {
 }
 
 call() {
-    curl -sS -m 30 --unix-socket "$work/socket" -H 'Authorization: Bearer x' \
+    curl -sS -m 1200 --unix-socket "$work/socket" -H 'Authorization: Bearer x' \
         -H 'Content-Type: application/json' "http://x/v1/namespaces/lab/workergroups/acc" -d "$1"
 }
 
@@ -70,15 +70,16 @@ spec:
         command: [sh, -c, 'echo "$WORD and $RANK of $WORLD_SIZE"; exit 3', "0"]
         env: [{name: WORD, value: "yes"}]
 YAML
+: >"$work/err"
 PATH=$(dirname "$worker"):$(dirname "$local"):$PATH "$cli" run -f "$work/group.yaml" --group acc --map "/modules=$(dirname "$module")" \
     --listen "unix:$work/socket" --agent "$agent" 2>"$work/err" &
 pid=$!
-until_true test -S "$work/socket"
+until_true serves
 answer=$(call '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"add","perRank":[1,1,1,1]}}')
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[6,7,8,9]}' ]] || fail "a group of a manifest: $answer"
-answer=$("$cli" call acc add 10 --namespace lab --server "unix:$work/socket" --token any)
+answer=$("$cli" call "${patient[@]}" acc add 10 --namespace lab --server "unix:$work/socket" --token any)
 [[ $answer == "[16, 17, 18, 19]" ]] || fail "the same by kubectl cadre call: $answer"
-answer=$("$cli" call acc add 1 --no-reply --namespace lab --server "unix:$work/socket" --token any)
+answer=$("$cli" call "${patient[@]}" acc add 1 --no-reply --namespace lab --server "unix:$work/socket" --token any)
 [[ -z $answer ]] || fail "a call without a reply: $answer"
 stop
 

@@ -22,9 +22,9 @@ YAML
     exec "$local" --listen 127.0.0.1:0 --agent "$agent" -f "$work/acc.yaml" --map "/modules=$(dirname "$module")"
 ) >"$work/out" 2>"$work/err" &
 pid=$!
-until_true test -S "$work/cadre/acc.lab.sock"
+until_true grep -qF "taking calls at unix:$work/cadre/acc.lab.sock" "$work/err"
 port=$(sed -n '1s/.*127\.0\.0\.1:\([0-9]*\),.*/\1/p' "$work/err")
-"$cli" call acc add '[1]' --namespace lab >"$work/answer.out"
+"$cli" call "${patient[@]}" acc add '[1]' --namespace lab >"$work/answer.out"
 
 # When the run closes a connection, a new one follows.
 python3 - "$port" "$work/connected" <<'PYTHON' &
@@ -49,11 +49,11 @@ PYTHON
 strangers=$!
 trap 'kill "$strangers"; local_stop; rm -rf "$work"' EXIT
 until_true test -e "$work/connected"
-"$cli" call acc add '[1]' --namespace lab >"$work/answer.out"
+"$cli" call "${patient[@]}" acc add '[1]' --namespace lab >"$work/answer.out"
 echo "ok - its user is answered"
 
 old=$(pgrep -P "$pid")
 kill -KILL "$old"
-until_true "$cli" call acc add '[1]' --namespace lab
+until_true "$cli" call "${patient[@]}" acc add '[1]' --namespace lab
 [[ $(pgrep -P "$pid") != "$old" ]] || fail "the agent is still there"
 echo "ok - its agent is started again"

@@ -9,17 +9,14 @@ local=$1 agent=$2 worker=$3 module=$4 program=$5
 caller=''
 trap '[[ -z $caller ]] || kill "$caller" || true; local_stop; rm -rf "$work"' EXIT
 
-# until_is TEXT COMMAND...: waits until the command prints this text. It waits ten minutes, which only a run that hangs
-# needs.
+# until_is TEXT COMMAND...: waits at most twenty minutes until the command prints this text.
 until_is() {
-    local want=$1 got=''
+    local want=$1 got='' end=$((SECONDS + 1200))
     shift
-    for _ in $(seq 12000); do
-        got=$("$@" 2>/dev/null) || true
-        [[ $got != "$want" ]] || return 0
+    while got=$("$@" 2>/dev/null) || true && [[ $got != "$want" ]]; do
+        [[ $SECONDS -lt $end ]] || fail "$*: $got, not $want"
         sleep 0.05
     done
-    fail "$*: $got, not $want"
 }
 
 pools() { # prints how many pools a process has mapped
@@ -43,7 +40,7 @@ run
 echo "shared:"
 calls 0.3 2>"$work/echo.err" || fail "shared"
 until_is 1 pools "$rank" # its own
-calls 60 >"$work/echo.out" 2>"$work/echo.err" &
+calls 1200 >"$work/echo.out" 2>"$work/echo.err" &
 caller=$!
 until_is 2 pools "$rank" # and the caller's
 until_is 3 pools "$pid"  # one that proves that it can share, the rank's and the caller's
@@ -53,7 +50,7 @@ caller=''
 until_is 1 pools "$rank"
 until_is 2 pools "$pid"
 calls 0.1 >"$work/echo.out" 2>"$work/echo.err" || fail "after a caller has died"
-calls 60 >"$work/echo.out" 2>"$work/echo.err" &
+calls 1200 >"$work/echo.out" 2>"$work/echo.err" &
 caller=$!
 until_is 2 pools "$rank"
 kill -KILL "$rank"

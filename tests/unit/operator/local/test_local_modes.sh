@@ -25,7 +25,7 @@ YAML
 # json ROW PARAMS RESULT
 json() {
     local answer want="{\"jsonrpc\":\"2.0\",\"id\":1,$3}"
-    answer=$(curl -sS -m 60 --unix-socket "$work/socket" -H "Content-Type: application/json" -H 'Authorization: Bearer x' \
+    answer=$(curl -sS -m 1200 --unix-socket "$work/socket" -H "Content-Type: application/json" -H 'Authorization: Bearer x' \
         http://x/v1/namespaces/lab/workergroups/g -d "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{$2}}")
     [[ $answer == "$want" ]] || fail "$1: $answer, not $want"
 }

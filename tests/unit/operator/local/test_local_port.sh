@@ -11,7 +11,7 @@ export XDG_RUNTIME_DIR=$work
 PATH=$(dirname "$worker"):$PATH "$local" --listen 127.0.0.1:0 --agent "$agent" --namespace lab --group acc -- \
     "$worker" --module "$module" >"$work/out" 2>"$work/err" &
 pid=$!
-until_true test -S "$work/cadre/acc.lab.sock"
+until_true grep -qF "taking calls at unix:$work/cadre/acc.lab.sock" "$work/err"
 port=$(sed -n '1s/.*127\.0\.0\.1:\([0-9]*\),.*/\1/p' "$work/err")
 token_file=$work/cadre/acc.lab.token
 [[ $(stat -c %a "$token_file") == 600 ]] || fail "others may read the token"
@@ -24,7 +24,7 @@ call='{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"add","ar
 row() {
     local name=$1 want=$2 got
     shift 2
-    got=$(curl -sS -m 60 -o "$work/answer.out" -w '%{http_code}' "$@" -d "$call" \
+    got=$(curl -sS -m 1200 -o "$work/answer.out" -w '%{http_code}' "$@" -d "$call" \
         "http://127.0.0.1:$port/v1/namespaces/lab/workergroups/acc") || true
     [[ $got == "$want" ]] || fail "$name: $got, not $want: $(cat "$work/answer.out")"
     echo "ok - $name: $got $(cat "$work/answer.out")"
@@ -42,7 +42,7 @@ row "a site whose name leads here" 403 "${json[@]}" "${bearer[@]}" -H 'Host: evi
 upgrade() {
     local path=$1
     shift
-    curl -sS -m 60 -o /dev/null -w '%{http_code}' --http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' \
+    curl -sS -m 1200 -o /dev/null -w '%{http_code}' --http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' \
         -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' "$@" \
         "http://127.0.0.1:$port$path" || true
 }
@@ -55,11 +55,13 @@ got=$(upgrade /v1/connect -H 'Sec-WebSocket-Protocol: cadre.v1' "${bearer[@]}")
 [[ $got == 403 ]] || fail "who says that it is one of the processes: $got"
 echo "ok - websockets too"
 
-got=$("$cli" call acc get_value --namespace lab --server "ws://127.0.0.1:$port" --token-file "$token_file")
+got=$("$cli" call "${patient[@]}" acc get_value --namespace lab --server "ws://127.0.0.1:$port" \
+    --token-file "$token_file")
 [[ $got == "[1]" ]] || fail "kubectl cadre with the token, after one call that was obeyed: $got"
-got=$("$cli" call acc get_value --namespace lab)
+got=$("$cli" call "${patient[@]}" acc get_value --namespace lab)
 [[ $got == "[1]" ]] || fail "kubectl cadre, which finds the socket: $got"
-if "$cli" call acc get_value --namespace lab --server "ws://127.0.0.1:$port" --token x >"$work/refused.out" 2>&1; then
+if "$cli" call "${patient[@]}" acc get_value --namespace lab --server "ws://127.0.0.1:$port" --token x \
+    >"$work/refused.out" 2>&1; then
     fail "kubectl cadre with a wrong token is answered"
 fi
 grep -qF "this token is not valid for this run" "$work/refused.out" || fail "it does not say why"

@@ -17,14 +17,15 @@ kept: {"$ref":"cadre:1:..."}
 EXPECTED
 echo "ok - put, call, call, get, free, pin"
 kept=$(sed -n 's/^kept: //p' "$work/references.out")
-"$cli" get ppo "$kept" --server "unix:$work/socket" --token x >"$work/batch" || fail "what is pinned outlives its session"
+"$cli" get "${patient[@]}" ppo "$kept" --server "unix:$work/socket" --token x >"$work/batch" ||
+    fail "what is pinned outlives its session"
 [[ $(tail -c 16 "$work/batch" | od -An -tf4 | xargs) == "-10 -9 -7 -6" ]] || fail "the pinned batch: $(od -c "$work/batch")"
 echo "ok - what is pinned outlives its session"
 PATH=$(dirname "$worker"):$PATH "$local" --listen "unix:$work/other" --agent "$agent" -f "$source/examples/roles.yaml" \
     --map "/modules=$(dirname "$module")" >"$work/other.out" 2>"$work/other.err" &
 other=$!
 until_true "$cli" info ppo --server "unix:$work/other" --token x
-got=$("$cli" get ppo "$kept" --server "unix:$work/other" --token x 2>&1) || true
+got=$("$cli" get "${patient[@]}" ppo "$kept" --server "unix:$work/other" --token x 2>&1) || true
 kill -TERM "$other"
 wait "$other" || true
 [[ $got == *"the object is of another local run"* ]] || fail "in another run: $got"

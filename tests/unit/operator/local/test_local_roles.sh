@@ -25,7 +25,7 @@ done)
 kill -STOP "$victim"
 cli_says "kill" 'rank 1 of ppo killed' kill ppo --rank 1
 [[ ! -e /proc/$victim ]] || fail "rank 1 is still there"
-grep -q 'rank 1 was killed by a client' "$work/err" || fail "no last words"
+until_true grep -q 'rank 1 was killed by a client' "$work/err" # its last words
 cli_says "all are started again, as the object says" '{"a": [0, 1]}' call ppo add '{"a": [0, 0]}' --role actor
 cli_says "info" 'Role:     critic (class Critic)' info ppo
 cli_says "info: the methods" '"name": "sub"' info ppo -o json

@@ -10,7 +10,7 @@ source=$1 local=$2 agent=$3 worker=$4 cli=$5 module=$6
 # picks TICKET PLACE
 picks() {
     local got
-    got=$("$cli" call routes pick "$1" --server "unix:$work/socket" --token x) || fail "pick $1"
+    got=$("$cli" call "${patient[@]}" routes pick "$1" --server "unix:$work/socket" --token x) || fail "pick $1"
     [[ $got == "$2" ]] || fail "pick $1: $got, not $2"
     echo "ok - pick $1: $got"
 }

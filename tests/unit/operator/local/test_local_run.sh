@@ -16,6 +16,7 @@ socket=$work/cadre/acc.lab.sock
 run() {
     local file=$1
     shift
+    : >"$work/err"
     "$cli" run -f "$work/$file" --map "/modules=$(dirname "$module")" --agent "$agent" "$@" >"$work/err" 2>&1 &
     pid=$!
 }
@@ -32,7 +33,7 @@ ended() {
 calls() {
     local want=$1 got
     shift
-    got=$("$cli" call acc "$@" 2>"$work/call.err") || fail "call $*: $(cat "$work/call.err")"
+    got=$("$cli" call "${patient[@]}" acc "$@" 2>"$work/call.err") || fail "call $*: $(cat "$work/call.err")"
     [[ $got == "$want" ]] || fail "call $*: $got, not $want"
 }
 
@@ -66,8 +67,7 @@ YAML
 
 # A command finds the run by itself, by its name, or by --socket
 run acc.yaml
-until_true test -S "$socket"
-grep -qF "taking calls at unix:$socket" "$work/err" || fail "does not say where it is"
+until_true grep -qF "taking calls at unix:$socket" "$work/err"
 [[ $(stat -c %a "$work/cadre") == 700 && $(stat -c %a "$socket") == 600 ]] || fail "others may reach it"
 calls "[6, 7]" add 1
 grep -qF "(lab/acc runs on this machine, at $socket" "$work/call.err" || fail "does not say whom it calls"
@@ -76,7 +76,7 @@ calls "[8, 9]" add 1 --socket "$socket"
 [[ ! -s $work/call.err ]] || fail "says what the caller knows"
 CADRE_SOCKET=$socket calls "[9, 10]" add 1
 calls "[10, 11]" add 1 --server "unix:$socket" -n lab
-answer=$(curl -sS -m 30 --unix-socket "$socket" -H "Content-Type: application/json" http://x/v1/namespaces/lab/workergroups/acc \
+answer=$(curl -sS -m 1200 --unix-socket "$socket" -H "Content-Type: application/json" http://x/v1/namespaces/lab/workergroups/acc \
     -d '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"get_value"}}')
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[10,11]}' ]] || fail "without a token: $answer"
 [[ $("$cli" info acc 2>/dev/null) == *"2 of 2"* || $("$cli" info acc -o json 2>/dev/null) == *'"connected": 2'* ]] ||
@@ -85,7 +85,7 @@ refused 2 "use only one of --server and --socket" "$cli" call acc add --server "
 refused 2 "must be the path of a socket" "$cli" call acc add --socket "sock"
 refused 1 "why is for groups in a cluster" env KUBECONFIG=/dev/null "$cli" why acc
 refused 69 "another program already does" "$local" -f "$work/acc.yaml" --map "/modules=$(dirname "$module")" --agent "$agent"
-grep -qF "[rank 1] cadre-worker: rank 1: ready" "$work/err" || fail "not whose line it is"
+until_true grep -qF "[rank 1] cadre-worker: rank 1: ready" "$work/err" # it says whose line it is
 calls "[10, 11]" get_value # the second run has not harmed it
 
 # A second run with the same name, in another namespace
@@ -163,11 +163,11 @@ done
 sed 's/^spec:/spec:\n  restartPolicy: Never/' "$work/acc.yaml" >"$work/over.yaml"
 run over.yaml
 until_true "$cli" call acc get_value
-"$cli" kill acc --rank 1 >/dev/null 2>&1
+"$cli" kill "${patient[@]}" acc --rank 1 >/dev/null 2>&1
 until_true grep -q "calls are refused from now on; Ctrl-C ends the run" "$work/err"
 why="it failed: rank 1 exited with code 137: rank 1 was killed by a client (group.kill); it is not restarted: restartPolicy is Never"
-grep -qF "cadre-local: acc: $why" "$work/err" || fail "does not say: $why"
-refused 1 "lab/acc takes no calls: $why" "$cli" call acc get_value --timeout 100
+until_true grep -qF "cadre-local: acc: $why" "$work/err"
+refused 1 "lab/acc takes no calls: $why" "$cli" call acc get_value "${patient[@]}"
 [[ $("$cli" info acc 2>/dev/null) == *"$why"* ]] || fail "info: $("$cli" info acc)"
 refused 1 "$why" "$cli" kill acc --rank 0
 kill -INT -- "-$pid"
@@ -183,7 +183,7 @@ sed -i "s/'\(until.*\)'/\"\1\"/" "$work/late.yaml"
 for end in go stop; do
     run late.yaml
     until_true "$cli" info late
-    "$cli" call late get_value >"$work/waits.err" 2>&1 &
+    "$cli" call "${patient[@]}" late get_value >"$work/waits.err" 2>&1 &
     waits=$!
     until_true in_flight late
     if [[ $end == go ]]; then

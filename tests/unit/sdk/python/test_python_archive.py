@@ -25,7 +25,7 @@ from cadre import _method, _supply
 from cadre._code import _archive
 from cadre._code._ignored import Ignored
 from cadre.worker import _bootstrap
-from python_case import RunCase, main, program
+from python_case import SLOW_S, RunCase, main, program
 
 SEED = int(os.environ.get("SEED", "7"))
 NAMES = ("a", "b", "ab", "x.log", "b.py", "data", "#a", "!b", "a b", "c*", "[x]")
@@ -365,10 +365,9 @@ class Trainer:
             group = client.Group("train:Trainer", replicas=3, **self.given)
             self.assertEqual(group.work(), [["helped", "blue", "working_dir"]] * 3)
             group.kill(1)
-            self.assertEqual(group.work.options(timeout=100)(), [["helped", "blue", "working_dir"]] * 3)
+            self.assertEqual(group.work.options(timeout=SLOW_S)(), [["helped", "blue", "working_dir"]] * 3)
 
-    def test_ranks_say_what_they_wait_for_and_that_it_did_not_come(self):
-        self.wait_s = 15
+    def test_ranks_say_what_they_wait_for(self):
         with cadre.connect(self.run_apart(), namespace="default") as client:
             with unittest.mock.patch.object(_supply.Supplies, "add"):
                 group = client.Group("train:Trainer", name="mine", restart="Never", **self.given)
@@ -385,6 +384,12 @@ class Trainer:
                                   ("do not follow", [sha256, 0, b"x" * (1 << 20)])):
                 with self.assertRaisesRegex(ValueError, pattern):
                     bootstrap.call("receive", *args, rank=0)
+
+    def test_ranks_that_wait_in_vain_for_their_code_end(self):
+        self.wait_s = 1
+        with cadre.connect(self.run_apart(), namespace="default") as client:
+            with unittest.mock.patch.object(_supply.Supplies, "add"):
+                group = client.Group("train:Trainer", restart="Never", **self.given)
             with self.assertRaisesRegex(cadre.Error, "exited with code 65"):
                 group.work()
 
@@ -408,7 +413,7 @@ class Trainer:
             bootstrap, sha256, half = client.group("mine.code"), archive.sha256, archive.size // 2
 
             def receive(offset, size):
-                return bootstrap.call("receive", sha256, offset, archive.read(offset, size), rank=0, timeout=100)
+                return bootstrap.call("receive", sha256, offset, archive.read(offset, size), rank=0, timeout=SLOW_S)
 
             def dies():
                 group.kill(0)
@@ -428,13 +433,13 @@ class Trainer:
                 group.kill(0)  # while it unpacks, begins anew, imports or serves, as it happens
             except cadre.Unavailable:
                 pass  # it begins anew in this moment
-            self.assertEqual(group.work.options(timeout=100)(), [["helped", "blue", "working_dir"]])
+            self.assertEqual(group.work.options(timeout=SLOW_S)(), [["helped", "blue", "working_dir"]])
             self.assertEqual([name for name in os.listdir(self.archives) if not name.endswith((".lock", ".tar"))], [sha256])
             slow = client.Group("slow:Trainer", name="slow", **self.given)
             while slow.info()["connected"] or "awaits" in slow.info()["workers"][0]:
                 time.sleep(0.01)
             slow.kill(0)  # while it imports
-            self.assertEqual(slow.work.options(timeout=100)(), [["helped", "blue", "working_dir"]])
+            self.assertEqual(slow.work.options(timeout=SLOW_S)(), [["helped", "blue", "working_dir"]])
 
     def test_one_rank_of_a_pod_takes_the_archive(self):
         with cadre.connect(self.run_apart(), namespace="default") as client:
@@ -443,14 +448,14 @@ class Trainer:
             bootstrap = client.group("mine.code")
 
             def receive(rank, data):
-                return bootstrap.call("receive", archive.sha256, 0, data, rank=rank, timeout=100)
+                return bootstrap.call("receive", archive.sha256, 0, data, rank=rank, timeout=SLOW_S)
 
             self.assertEqual((receive(0, b""), receive(1, b"")), (0, None))
             group.kill(0)
             self.await_waiting(group)
             self.await_waiting(group, 1)
             self.assertEqual(receive(1, archive.read(0, archive.size)), archive.size)
-            self.assertEqual(group.work.options(timeout=100)(), [["helped", "blue", "working_dir"]] * 2)
+            self.assertEqual(group.work.options(timeout=SLOW_S)(), [["helped", "blue", "working_dir"]] * 2)
 
     def test_ranks_take_no_archive_of_a_caller_that_may_not_send_code(self):
         with cadre.connect(self.run_apart(), namespace="default") as client:

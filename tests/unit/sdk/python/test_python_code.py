@@ -23,7 +23,7 @@ import cadre
 from cadre import _code
 from cadre._code import _versions
 from cadre.worker import tasks
-from python_case import EXAMPLES, PRELOADED, ROOT, RunCase, main, program
+from python_case import EXAMPLES, PRELOADED, ROOT, SLOW_S, RunCase, main, program
 from safetensors_case import with_packages
 
 PRELOADED_TOO = {PRELOADED: os.environ[PRELOADED]} if PRELOADED in os.environ else {}
@@ -311,7 +311,7 @@ class ByValue(RunCase):
 
     def test_the_notebook_of_the_examples(self):
         done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/unit/support/notebook.py"), "notebook.ipynb"],
-                              cwd=EXAMPLES, env={**os.environ, **PRELOADED_TOO}, capture_output=True, text=True, timeout=1200,
+                              cwd=EXAMPLES, env={**os.environ, **PRELOADED_TOO}, capture_output=True, text=True, timeout=SLOW_S,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines(), [
@@ -336,7 +336,7 @@ class ByValue(RunCase):
         with cadre.local() as client:
             group = client.Group(Uses, restart="Never")
             with self.assertRaisesRegex(cadre.Error, "rank 0 exited with code 65: .*needs the module nobody_has"):
-                group.go.options(timeout=600)()
+                group.go.options(timeout=SLOW_S)()
         self.assertRegex(self.of_worker(_code.pack(Uses, "Uses")), "needs the module nobody_has.*put it into the image")
 
     def of_worker(self, code, sha256=None):
@@ -344,7 +344,7 @@ class ByValue(RunCase):
         environment = dict(os.environ, CADRE_PYTHON="__main__", CADRE_CODE=sha256 or hashlib.sha256(code).hexdigest(),
                            CADRE_CODE_0=base64.b64encode(code).decode())
         run = subprocess.run([environment["CADRE_PYTHON3"], "-m", "cadre.worker"], env=environment, capture_output=True,
-                             text=True, timeout=600)
+                             text=True, timeout=SLOW_S)
         self.assertEqual(run.returncode, 65, run.stderr)
         return run.stderr
 

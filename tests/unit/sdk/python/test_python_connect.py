@@ -19,7 +19,7 @@ import unittest.mock
 
 import cadre
 from cadre import _client, _ways
-from python_case import ROOT, RunCase, main, program
+from python_case import ROOT, SLOW_S, RunCase, main, program
 
 ADD = "accumulator:Accumulator"
 CALLER = "worker_client:Caller"
@@ -164,7 +164,7 @@ class Kubeconfig(ConnectCase):
         with open(f"{self.folder}/asked", encoding="utf-8") as f:
             self.assertIn("create token cadre-cli --namespace cadre-system --audience cadre", f.read())
         with self.assertRaises(cadre.Unauthorized):  # the run has a token of its own
-            client.group("any").info(timeout=600)
+            client.group("any").info(timeout=SLOW_S)
         client.close()
 
     def test_what_kubectl_says_is_passed_on(self):

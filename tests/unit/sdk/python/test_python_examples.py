@@ -14,7 +14,7 @@ import sys
 import unittest
 
 import cadre
-from python_case import EXAMPLES, ROOT, RunCase, main, program
+from python_case import EXAMPLES, ROOT, SLOW_S, RunCase, main, program
 from safetensors_case import with_packages
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -99,7 +99,7 @@ class Torch(RunCase):
 
     def test_ranks_of_a_plain_program_find_each_other(self):
         done = subprocess.run([program("CADRE_LOCAL"), "--agent", program("CADRE_AGENT"), "--processes", "3", "--", "python3",
-                               "rendezvous.py"], cwd=EXAMPLES, capture_output=True, text=True, timeout=1200, check=False)
+                               "rendezvous.py"], cwd=EXAMPLES, capture_output=True, text=True, timeout=SLOW_S, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines(), ["[rank 0] roll-call: 3 ranks"] + [
             f"[rank 0] rank {rank} on {socket.gethostname()}, local rank {rank}" for rank in range(3)])

@@ -135,13 +135,13 @@ class Gpu(RunCase):
     def test_a_method_that_is_past_its_deadline_does_not_wait_for_the_gpu(self):
         self.group.spoil.options(rank=0)(self.keep("ramp", 10))
         self.control("hang\n")
-        for timeout in 0.5, 5, 50:  # on a busy machine, it may not even begin
+        for timeout in 0.5, 5, 50, 500:  # on a busy machine, it may not have begun
             with self.assertRaises(cadre.Timeout):
                 self.group.look_and_note.options(rank=0, timeout=timeout)()
-            note = self.group.note.options(rank=0)() or ""
-            if "canceled while the device worked" in note:
+            noted = self.group.note.options(rank=0)()
+            if noted:
                 break
-        self.assertIn("canceled while the device worked", note)
+        self.assertIn("canceled while the device worked", noted)
         self.control("")
 
     def test_an_illegal_address_ends_the_process(self):

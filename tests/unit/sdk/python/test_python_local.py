@@ -17,9 +17,8 @@ import unittest.mock
 
 import cadre
 from cadre import _printing, _progress
-from python_case import EXAMPLES, RunCase, main, program
+from python_case import EXAMPLES, SLOW_S, RunCase, main, program
 
-SLOW_S = 600  # only what hangs takes as long
 PRELOADED = os.environ.get("LD_PRELOAD")
 
 
@@ -224,7 +223,7 @@ class Groups(RunCase):
         out.write.assert_called_once_with("g [rank 0] a\n")
 
     def test_a_group_shows_itself_in_a_notebook(self):
-        with cadre.local(gpus=1) as client:
+        with unittest.mock.patch("cadre._group._LOOK_HTML_S", SLOW_S), cadre.local(gpus=1) as client:
             group = client.Group("accumulator:Accumulator", name="shown", gpus=1)
             group.wait_ready()
             self.assertRegex(group._repr_html_(), r"^<b>shown</b>: ready<table>.*<td>0</td><td>connected</td>.*local-0")
@@ -242,7 +241,7 @@ class Groups(RunCase):
             shown.isatty = lambda: True
             future = waits.start("add", 1)
             with contextlib.redirect_stderr(shown), unittest.mock.patch("cadre._progress._QUIET_S", 0):
-                ended = threading.Thread(target=lambda: self.close_once(shown, "after", first))
+                ended = threading.Thread(target=lambda: self.close_once(shown, r"after \d+ s: .*[Gg][Pp][Uu]", first))
                 ended.start()
                 self.assertEqual(_progress.result(future, waits), [1])
                 ended.join()
@@ -250,8 +249,8 @@ class Groups(RunCase):
         self.assertTrue(shown.getvalue().endswith(" \r"))
 
     @staticmethod
-    def close_once(shown, word, group):
-        while word not in shown.getvalue():
+    def close_once(shown, pattern, group):
+        while not re.search(pattern, shown.getvalue()):
             time.sleep(0.02)
         group.close()
 
@@ -270,7 +269,7 @@ class Groups(RunCase):
                         "    assert cadre_session.Group('accumulator:Accumulator').add(1) == [1]\n")
             done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "cadre.pytest_plugin", "-p",
                                    "no:cacheprovider", "--strict-markers", folder], capture_output=True, text=True, check=False,
-                                  env={**os.environ, **preloaded, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, timeout=1200)
+                                  env={**os.environ, **preloaded, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, timeout=SLOW_S)
         self.assertIn("2 passed", done.stdout, done.stdout + done.stderr)
 
     def test_a_program_that_is_the_first_process_of_its_container_makes_a_run(self):

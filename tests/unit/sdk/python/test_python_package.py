@@ -16,7 +16,7 @@ import unittest
 import cadre
 from cadre import _library, _moves
 from cadre.worker import _host
-from python_case import ROOT, Local, environment, main
+from python_case import ROOT, SLOW_S, Local, environment, main
 
 HEADER = "sdk/c/include/cadre/client.h"
 MODES = "sdk/c/include/cadre/modes.h"
@@ -117,7 +117,7 @@ class Documents(unittest.TestCase):
                     continue  # needs all of the wheel, whose test runs it
                 code = re.sub(r"cadre\.connect\(.*?\) as", f"{connect} as", block, flags=re.S)
                 code = code.replace('group("accumulator")', 'group("g")')
-                run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+                run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SLOW_S)
                 self.assertEqual((run.returncode, run.stderr), (0, ""), f"{path}:\n{code}")
 
 

@@ -5,9 +5,8 @@
 import os
 
 import cadre
-from python_case import RunCase, main
+from python_case import SLOW_S, RunCase, main
 
-SLOW_S = 600  # only what hangs takes as long
 ADD = "accumulator:Accumulator"
 VISIBLE = "visible:Visible"
 

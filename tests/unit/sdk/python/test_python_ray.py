@@ -99,7 +99,7 @@ class ElsewhereRun(RunCase):
         with cadre.local(cpus=2) as client, unittest.mock.patch.dict(os.environ, {"CADRE_RAY_IMAGE": "any", "CADRE_RAY_CPU": "100m"}):
             with ray.init(client.address):
                 self.assertEqual(ray.cluster_resources()["CPU"], 20)
-                self.assertTrue(ray.util.placement_group([{"CPU": 10}] * 2).wait(60))
+                self.assertTrue(ray.util.placement_group([{"CPU": 10}] * 2).wait(LIMIT_S))
             for wrong in ("0", "half", "1Gi", "-1"):
                 os.environ["CADRE_RAY_CPU"] = wrong
                 with self.assertRaisesRegex(ValueError, f"CADRE_RAY_CPU='{wrong}': it is how many CPUs"):
@@ -481,7 +481,7 @@ class Nursery(RunCase):
         self.assertEqual(self.importers(), [os.getpid(), nursery._process.pid])
         self.nursery._here = None
         nursery.leave()
-        self.assertEqual(nursery._process.wait(60), 0)
+        self.assertEqual(nursery._process.wait(LIMIT_S), 0)
 
     def test_a_program_that_is_killed_leaves_no_process_and_no_folder_even_if_a_child_of_it_lives(self):
         self.program_imports()
@@ -585,7 +585,7 @@ os.kill(os.getpid(), signal.SIGKILL)
             pid, _, comm, _ = self.ray.get(self.actor().born.remote())
             self.assertEqual(comm, "cadre-agent")
             self.assertIn(pid, self.importers())
-        self.assertEqual(self.nursery._here._process.wait(60), 1)
+        self.assertEqual(self.nursery._here._process.wait(LIMIT_S), 1)
 
 
 class ByRay(unittest.TestCase):

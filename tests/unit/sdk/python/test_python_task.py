@@ -10,13 +10,12 @@ import time
 import unittest.mock
 
 import cadre
-from python_case import RunCase, main
+from python_case import SLOW_S, RunCase, main
 
 WORKERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers")
 sys.path.insert(0, WORKERS)
 import chores
 
-SLOW_S = 600  # only what hangs takes as long
 
 
 class TaskCase(RunCase):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import cadre
-from python_case import EXAMPLES, GroupCase, Local, RunCase, environment, lines_of, main
+from python_case import EXAMPLES, SLOW_S, GroupCase, Local, RunCase, environment, lines_of, main
 from safetensors_case import with_packages
 
 
@@ -28,7 +28,7 @@ class DataParallel(GroupCase):
 
         torch.manual_seed(1)
         x, y = torch.randn(6, 8), torch.randn(6, 1)
-        losses = self.group.call("train_step", x.chunk(2), y.chunk(2), timeout=600)
+        losses = self.group.call("train_step", x.chunk(2), y.chunk(2), timeout=SLOW_S)
         grads = self.group.call("sample_grads")
         self.assertEqual(grads[0], grads[1])
 
@@ -61,7 +61,7 @@ class Example(GroupCase):
         loss = loss_of(twin, torch.stack(rows))
         loss.backward()
         grads = torch.cat([w.grad.T.flatten() for w in weights])
-        self.close(self.group.call("train_step", 5, 2, timeout=600), loss.detach())
+        self.close(self.group.call("train_step", 5, 2, timeout=SLOW_S), loss.detach())
         self.close(self.group.call("sample_grads", 16), grads[[i * (len(grads) - 1) // 15 for i in range(16)]])
         self.close(self.group.call("norm"), (begin - 0.05 * grads).double().norm())
 
@@ -91,7 +91,7 @@ class Forked(GroupCase):
     ranks = 2
 
     def test_torch_works_in_ranks_that_are_forked_from_a_template(self):
-        numbers, right, threads = zip(*self.group.call("multiply", 300, timeout=600))
+        numbers, right, threads = zip(*self.group.call("multiply", 300, timeout=SLOW_S))
         self.assertNotEqual(*numbers)  # of numpy
         self.assertEqual((right, threads), ((True, True), (2, 2)))
         self.assertNotIn("without its template", self.local.read_log())
@@ -103,7 +103,7 @@ class Forked(GroupCase):
                        "init": {"model": "MLP", "shard": True}}, ranks=2)
         self.addCleanup(local.stop)
         with local.connect(trust=True) as client:
-            client.group("g").call("train_step", torch.randn(4, 512).chunk(2), timeout=600)
+            client.group("g").call("train_step", torch.randn(4, 512).chunk(2), timeout=SLOW_S)
         local.process.terminate()
         local.process.wait()
         self.assertNotRegex(local.read_log(), "Fatal Python error|ended by signal 6|without its template")
@@ -111,7 +111,7 @@ class Forked(GroupCase):
 
 class Programs(RunCase):
     def printed(self, example):
-        done = subprocess.run(["python3", example], cwd=EXAMPLES, capture_output=True, text=True, timeout=1200,
+        done = subprocess.run(["python3", example], cwd=EXAMPLES, capture_output=True, text=True, timeout=SLOW_S,
                               env={**environment(), "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return lines_of(done.stdout)

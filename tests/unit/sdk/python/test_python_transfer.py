@@ -15,7 +15,7 @@ import threading
 import time
 
 import cadre
-from python_case import RunCase, environment, main, program
+from python_case import SLOW_S, RunCase, environment, main, program
 from safetensors_case import with_packages
 
 HOLDER = "weighty:Holder"
@@ -157,13 +157,13 @@ class Transfers(RunCase):
             with open(fault, "w", encoding="utf-8") as f:
                 f.write(f"{phase} 9")
             with self.assertRaises(cadre.Unavailable) as e:
-                cadre.transfer(source, target, timeout=120)
+                cadre.transfer(source, target, timeout=SLOW_S)
             self.assertEqual((e.exception.rank, e.exception.exit_code), (rank, 137))
             told = {name: open(f"{self.folder}/{name}", encoding="utf-8").read() for name in os.listdir(self.folder)}
             self.assertIn(told, [{f"arrived-{taker}": "True" for taker in some} for some in takers])
             if told:
                 self.assertIn(f"{len(told)} of 3 ranks of rollout say that they have the new weights", str(e.exception))
-            cadre.transfer(source, target, timeout=120)
+            cadre.transfer(source, target, timeout=SLOW_S)
             self.assertTrue(all(f for found in target.is_whole() for f in found.values()))
 
     def test_a_sender_that_dies_leaves_all_the_old_weights_or_all_the_new_ones(self):
@@ -211,7 +211,8 @@ class Transfers(RunCase):
             cadre.transfer(a, b)
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
                 for _ in range(5):
-                    done = [pool.submit(cadre.transfer, *pair, timeout=300) for pair in ((a, b), (b, a), (a, b), (b, a))]
+                    done = [pool.submit(cadre.transfer, *pair, timeout=SLOW_S)
+                            for pair in ((a, b), (b, a), (a, b), (b, a))]
                     for e in filter(None, (d.exception() for d in done)):
                         self.assertRegex(str(e), "another transfer has begun")
             cadre.transfer(a, b)

@@ -54,7 +54,7 @@ class Hurt:
         return self.forks(how)
 
     def waits(self):
-        return self.gate.wait(600)
+        return self.gate.wait(1200)
 
     def holds_for_ever(self):
         """In C, with Python's lock: as an expression that takes longer than anybody lives."""
@@ -62,7 +62,7 @@ class Hurt:
 
     def calls(self, method, x):
         with cadre.connect() as client:
-            return client.find("g").call(method, x, rank=cadre.rank(), timeout=600)
+            return client.find("g").call(method, x, rank=cadre.rank(), timeout=1200)
 
     @cadre.register(concurrency="beside")
     def beside(self, x):

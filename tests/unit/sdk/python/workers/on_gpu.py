@@ -81,7 +81,7 @@ class OnGpu:
             raise
 
     def note(self):
-        return self.noted
+        return getattr(self, "noted", None)
 
     def forget(self):
         self.kept = None

@@ -63,7 +63,7 @@ class Trials(Base):
 
     @cadre.register(concurrency="waits")
     def wait_beside(self):
-        return self.released.wait(600)
+        return self.released.wait(1200)
 
     def hold_until_released(self):
         hold = ctypes.PyDLL(None).usleep
@@ -80,7 +80,7 @@ class Trials(Base):
         self.released.set()
 
     def wait_for_gate(self):
-        return self.gate.wait(600)
+        return self.gate.wait(1200)
 
     async def nap(self, seconds):
         await asyncio.sleep(seconds)
@@ -111,7 +111,7 @@ class Trials(Base):
         while not cadre.canceled():
             time.sleep(0.01)
         self.kept.append("was canceled")
-        self.seen.wait(600)  # so that the stacks show this method, however late they are taken
+        self.seen.wait(1200)  # so that the stacks show this method, however late they are taken
 
     @cadre.register(concurrency=("beside", 2))
     def has_seen(self):
