@@ -70,7 +70,7 @@ groups_that_end() {
 # ---- what comes back ------------------------------------------------------------------------------------------------
 
 test_values() {
-    check "groups of modules become Ready" kc wait --for=condition=Ready --timeout=120s \
+    check "groups of modules become Ready" kc wait --for=condition=Ready --timeout=600s \
         wg/accumulator wg/one wg/two wg/pair wg/eight wg/actor wg/counter
     check "ranks are on both nodes" is "2 2" group_nodes accumulator
     check "S0-7: a group of two: kubectl cadre info shows both ranks and the methods" \
@@ -147,7 +147,7 @@ refused_websocket() {
 }
 
 post_to() { # PATH [CURL-ARGUMENTS...]
-    "$devcluster" exec -- curl --silent --show-error --max-time 10 --cacert "$suite_dir/ca.pem" --output /dev/null \
+    "$devcluster" exec -- curl --silent --show-error --max-time 600 --cacert "$suite_dir/ca.pem" --output /dev/null \
         --write-out '%{http_code} ' --header "Authorization: Bearer $TOKEN" --header "Content-Type: application/json" --data '{}' "${@:2}" \
         "https://$calls_host:9443$1"
 }
@@ -196,14 +196,14 @@ failure() { # NAME FIELDS: of lastFailure, on one line
 }
 
 ends_with() { # NAME EXIT-CODE TEXT
-    kc wait --for=condition=Failed "wg/$1" --timeout=60s &&
+    kc wait --for=condition=Failed "wg/$1" --timeout=600s &&
         is "$2" failure "$1" '\(.exitCode)' && says "$3" failure "$1" '\(.message)'
 }
 
 test_ends() {
-    check "a plain command: Succeeded" kc wait --for=condition=Succeeded wg/plain --timeout=60s
+    check "a plain command: Succeeded" kc wait --for=condition=Succeeded wg/plain --timeout=600s
     check "... each process had its ranks" says "[rank 3] I am 3, here 1 of 2, of 4" kc logs --tail=-1 plain-1-0
-    check "maxRestarts is used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=60s
+    check "maxRestarts is used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=600s
     check "... after one restart" is "True/MaxRestartsExceeded 1 2" echo \
         "$(group_condition dies Failed) $(group_status dies restarts) $(group_status dies attempt)"
     check "... in the same pod" is "dies-0-0" group_pod_names dies

@@ -32,7 +32,7 @@ groups() {
 }
 
 test_modes() {
-    check "groups become Ready" kc wait --for=condition=Ready --timeout=120s wg/actor wg/meshed wg/watched
+    check "groups become Ready" kc wait --for=condition=Ready --timeout=600s wg/actor wg/meshed wg/watched
     check "S1-10: two_to_all, a rule of the class" is "[8,10,8,10]" called actor \
         '{"method": "foo_custom", "args": {"x": [1, 2], "y": [5, 6]}}'
     check "... of the call" is "[8,10,8,10]" called actor '{"method": "foo_one_to_all", "dispatch": "SPLIT",
@@ -58,7 +58,7 @@ top_of() { # GROUP METHOD: what top counts while the method is called twice
 }
 
 metrics() {
-    "$devcluster" exec -- curl --silent --show-error --max-time 5 http://cadre-operator-metrics.cadre-system.svc:8080/metrics
+    "$devcluster" exec -- curl --silent --show-error --max-time 60 http://cadre-operator-metrics.cadre-system.svc:8080/metrics
 }
 
 test_watch() {

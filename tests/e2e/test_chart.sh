@@ -312,7 +312,7 @@ test_install_yaml() {
     check "the Deployment is there" kc -n cadre-system get deployment/cadre-operator
     check "its namespace enforces Pod Security restricted" equals restricted "$(kc get ns cadre-system \
         -o 'jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}')"
-    check "kubectl delete -f deploy/install.yaml" crds_deleted kc delete -f "$root/deploy/install.yaml" --timeout=400s
+    check "kubectl delete -f deploy/install.yaml" crds_deleted kc delete -f "$root/deploy/install.yaml" --timeout=900s
 }
 
 # dry_run ARGS...: the API server would create all objects, and prints no warning about Pod Security. (It cannot know the
@@ -356,7 +356,7 @@ pods_admitted() {
 test_helm() {
     check "helm install" helm_run install cadre "$chart" -n cadre-system --create-namespace
     check "the CRDs are established" \
-        kc wait --for=condition=Established --timeout=150s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
+        kc wait --for=condition=Established --timeout=600s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
     check "they are those of crds/: applying these changes no spec" equals "1 1" "$(crd_generations)"
     check "two replicas are asked for, with a budget" kc -n cadre-system get pdb/cadre-operator
     check "helm upgrade to one replica" helm_run upgrade cadre "$chart" -n cadre-system --set replicas=1
@@ -479,7 +479,7 @@ test_keys_rights() {
 # Repeats the command until it succeeds, because the controller manager aggregates roles later.
 eventually() {
     local i
-    for ((i = 0; i < 150; i++)); do
+    for ((i = 0; i < 3000; i++)); do
         ! "$@" || return 0
         sleep 0.2
     done
@@ -548,7 +548,7 @@ test_uninstall() {
     check "helm install takes the kept CRDs and keys over" \
         helm_run install cadre "$chart" -n cadre-system --set crds.keep=false,keys.keep=false
     check "... as they are" equals filled "$(keys_filled)"
-    check "... and with keep=false its uninstall deletes them" crds_deleted helm_run uninstall cadre -n cadre-system --wait --timeout=400s
+    check "... and with keep=false its uninstall deletes them" crds_deleted helm_run uninstall cadre -n cadre-system --wait --timeout=900s
     check "... really" equals "" "$(kc get crd -o name | grep cadre || true)$(kc get secret -n cadre-system cadre-keys --ignore-not-found -o name)"
 }
 

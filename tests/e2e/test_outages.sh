@@ -300,7 +300,7 @@ node_of_leader_lost() {
     echo "# after $(seconds_since "$outage_ended")"
     sleep "$seconds"
     "$devcluster" node start "$node" >/dev/null 2>&1
-    kc wait --for=condition=Ready "node/$node" --timeout=60s >/dev/null
+    kc wait --for=condition=Ready "node/$node" --timeout=600s >/dev/null
     outage_over
 }
 
@@ -317,7 +317,7 @@ node_of_only_operator_lost() {
     check "... which decides" eventually 90 decided
     echo "# after $(seconds_since "$outage_ended")"
     "$devcluster" node start "$node" >/dev/null 2>&1
-    kc wait --for=condition=Ready "node/$node" --timeout=60s >/dev/null
+    kc wait --for=condition=Ready "node/$node" --timeout=600s >/dev/null
     kc -n cadre-system scale deployment/cadre-operator --replicas=2 >/dev/null
     outage_over
 }

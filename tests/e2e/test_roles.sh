@@ -44,7 +44,7 @@ debugged() {
 
 test_python() {
     check "a worker in Python, in an image that has only python3, becomes Ready" kc wait --for=condition=Ready \
-        --timeout=120s wg/python
+        --timeout=600s wg/python
     check "... a program in Python calls it" is "[10, 11] [11, 13] 11" program values
     check "... with 500 calls in flight" is "[511, 513]" program in_flight
     check "... a TypeError is caught as one, with its rank, pod, node and traceback" \
@@ -80,7 +80,7 @@ test_shipped() {
 
 test_roles() {
     local zeros='{"a": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}'
-    check "groups become Ready" kc wait --for=condition=Ready --timeout=120s wg/ppo wg/parent wg/tasks wg/counter
+    check "groups become Ready" kc wait --for=condition=Ready --timeout=600s wg/ppo wg/parent wg/tasks wg/counter
     check "S2-10: actor.add" is '{"a": [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]}' cadre call ppo add "$zeros" --role actor
     check "S2-10: critic.sub, of the same data" is '{"a": [-10, -10, -10, -10, -10, -10, -10, -10, -10, -10]}' \
         cadre call ppo sub "$zeros" --role critic

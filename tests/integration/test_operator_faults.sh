@@ -152,7 +152,6 @@ test_absent() {
 }
 
 restarted_pods() {
-    group_ready away-1 1 >/dev/null 2>&1
     kc get pods -l cadre.dev/group=away-1,cadre.dev/incarnation=1 -o 'jsonpath={.items[*].spec.hostname}' |
         sed 's/away-1-/away-/g'
 }

@@ -272,7 +272,7 @@ test_failure() {
     check "so is one deleted by force" eventually 30 is "fails-0-3 fails-1-3 fails-2-3" group_pod_names fails
     group_ready fails >/dev/null
     fail_pod fails-0-3 4 ""
-    check "no restarts left: Failed, and kubectl wait sees it" kc wait --for=condition=Failed wg/fails --timeout=75s
+    check "no restarts left: Failed, and kubectl wait sees it" kc wait --for=condition=Failed wg/fails --timeout=600s
     check "... for that reason" is "True/MaxRestartsExceeded" group_condition fails Failed
     check "... the failed pod is kept for its logs" eventually 15 is "fails-0-3" group_pod_names fails
     group_delete fails
@@ -281,7 +281,7 @@ test_failure() {
     fail_pod ends-0-0 0 ""
     check "one rank has ended well: Completing" group_reason ends Completing
     fail_pod ends-1-0 0 ""
-    check "all have: Succeeded" kc wait --for=condition=Succeeded wg/ends --timeout=75s
+    check "all have: Succeeded" kc wait --for=condition=Succeeded wg/ends --timeout=600s
     check "... and their room is free" eventually 5 is "2" kc get wg ends -o 'jsonpath={.status.replicas}'
     group_delete ends
 }

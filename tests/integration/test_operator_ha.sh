@@ -212,7 +212,7 @@ test_outage() {
     operator_ready b0
     group_object | jq '.metadata.namespace = "ha-0"' | kc apply -f - >/dev/null
     placementgroup_object | jq '.metadata.namespace = "ha-0" | .metadata.name = "pool"' | kc apply -f - >/dev/null
-    kc -n ha-0 wait --for=condition=Ready wg/gang plg/pool --timeout=150s >/dev/null
+    kc -n ha-0 wait --for=condition=Ready wg/gang plg/pool --timeout=600s >/dev/null
     before=$(uids)
     "$devcluster" apiserver stop >/dev/null 2>&1
     check "an API server that is away: a leader that cannot renew does not lead any more" eventually 20 \

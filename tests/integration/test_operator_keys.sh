@@ -41,7 +41,7 @@ replica_start() { # NAME
 }
 
 ca_of() { # NAME: the CA that this replica tells clients to trust
-    inside curl --silent --show-error --insecure --fail --max-time 5 "https://127.0.0.1:${calls_port[$1]}/v1/ca"
+    inside curl --silent --show-error --insecure --fail --max-time 60 "https://127.0.0.1:${calls_port[$1]}/v1/ca"
 }
 
 secret_data() {

@@ -21,7 +21,7 @@ short_lease=(--leader-elect-lease-duration 8s --leader-elect-renew-deadline 6s -
 
 # try ARGUMENTS...: runs the operator to its end, and prints its output. It must not hang.
 try() {
-    timeout --kill-after=5 20 "$devcluster" exec -- "$operator_program" --http-address 127.0.0.1:18999 "$@" 2>&1
+    timeout --kill-after=5 600 "$devcluster" exec -- "$operator_program" --http-address 127.0.0.1:18999 "$@" 2>&1
 }
 
 # cannot_start TEXT ARGUMENTS...: the operator exits with 1, and its output contains the text.

@@ -182,7 +182,7 @@ operator_process() {
 }
 
 operators_ready() {
-    kc -n cadre-system rollout status deployment/cadre-operator --timeout=120s >/dev/null
+    kc -n cadre-system rollout status deployment/cadre-operator --timeout=600s >/dev/null
 }
 
 operators_log() {
