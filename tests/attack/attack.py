@@ -13,8 +13,8 @@ import sys
 import time
 
 from broken import bad_documents, bad_frames
-from peer import (CALL, CLOSE, DP_COMPUTE_PROTO, ERROR, HELLO, MORE, PING, TEXT, Target, call_body, frame, record,
-                  records)
+from peer import (CALL, CLOSE, DP_COMPUTE_PROTO, ERROR, HELLO, MORE, PATIENCE_S, PING, TEXT, Target, call_body, frame,
+                  record, records)
 
 DAYS_MS = 3 * 24 * 3600 * 1000
 
@@ -69,10 +69,12 @@ def hoard(target, options, end):
     text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "group.call",
                        "params": {"method": "echo", "args": ["x" * (4 << 20)]}}).encode()
     clients = [target.websocket("cadre.v1.json", "echo") for _ in range(int(50 * options.scale) or 1)]
+    asked = []
 
     def ask(client):
-        client.socket.settimeout(5)
+        client.socket.settimeout(5 if asked else PATIENCE_S)  # the first one is taken, however long that takes
         client.send(text, TEXT)
+        asked.append(client)
 
     sent, why = until_refused(lambda c=c: ask(c) for _ in range(4) for c in clients)
     hold(clients, end)
@@ -131,13 +133,12 @@ def flood(target, options, end):
     """9 connections that send long arguments to a group that is never ready, and ignore HOLD."""
     body = call_body({"method": "m", "timeoutMs": DAYS_MS}, b'["' + b"x" * (8 << 20) + b'"]')
     clients = [target.websocket(group=options.waits) for _ in range(9)]
-    for c in clients:
-        c.socket.settimeout(1)
     sent, dead = 0, set()
     while time.monotonic() < end and len(dead) < len(clients):
         for c in clients:
             try:
                 if c not in dead:
+                    c.socket.settimeout(1 if sent else PATIENCE_S)
                     c.send(records(CALL, body, sent + 1))
                     sent += 1
             except OSError:
@@ -157,7 +158,7 @@ def hellos(target, options, end):
         s.sendall(target.request("cadre.v1", None).replace(f"/v1/namespaces/{target.namespace}".encode(), b"/v1/connect"))
         if b" 101 " not in s.recv(4096):
             raise ConnectionError("refused")
-        s.settimeout(2)
+        s.settimeout(2 if clients else PATIENCE_S)
         clients.append(s)
         s.sendall(b"\x82\xff" + len(part).to_bytes(8, "big") + bytes(4) + part)
 
@@ -241,6 +242,11 @@ def kills(target, options, end):
     while time.monotonic() < end:
         errors += call_all(caller, burst, 256)
         n += 256
+    # On a slow machine, no worker may have been killed yet, or all calls were too late.
+    patient = b"".join(record(CALL, call_body({"method": "echo", "timeoutMs": 30000}, b"[1]"), call=i + 1) for i in range(256))
+    while not n > errors > 0:
+        errors += call_all(caller, patient, 256)
+        n += 256
     caller.close()
     return {"answered": n - errors, "failed": errors}
 
@@ -255,7 +261,8 @@ def tokens(target, options, end):
         if target.is_welcome(token):
             raise SystemExit(f"welcome with the forged token {token}")
         n += 1
-    if not target.is_welcome(target.token):
+    # The operator asks the API server, which may answer too late on a slow machine.
+    if not any(target.is_welcome(target.token) for _ in range(10)):
         raise SystemExit("not welcome with its own token")
     return {"refused": n}
 
