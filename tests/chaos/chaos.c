@@ -17,10 +17,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILDREN = CHAOS_PROXIES + CHAOS_RANKS + CHAOS_CLIENTS, RUNS_MAX = 4096, HEAL_MS = 60 * 1000 };
+enum {
+    CHILDREN = CHAOS_PROXIES + CHAOS_RANKS + CHAOS_CLIENTS,
+    RUNS_MAX = 4096,
+    HEAL_MS = 600 * 1000,
+    LEDGER_MIN = 32 * 1024,
+    SLOWER = 20
+};
 
 enum kind { PROXY, WORKER, CLIENT };
 static const char *const kind_names[] = {"proxy", "worker", "client"};
@@ -233,11 +240,18 @@ static void settle(struct chaos *c)
     }
 }
 
+// Enough has happened for a verdict. A slow machine needs more time for that.
+static bool enough_happened(const struct chaos *c)
+{
+    struct stat st;
+    return c->n_kills + c->n_terms + c->n_stops >= 20 && stat(c->ledger, &st) == 0 && st.st_size >= LEDGER_MIN;
+}
+
 static void run(struct chaos *c, int64_t seconds)
 {
-    int64_t until = now() + seconds * 1000;
+    int64_t began = now(), until = began + seconds * 1000, last = began + SLOWER * seconds * 1000;
     heal(c, true);
-    while (now() < until && !c->wrong) {
+    while ((now() < until || (!enough_happened(c) && now() < last)) && !c->wrong) {
         usleep((useconds_t)(5000 + below(c, 300000)));
         reap(c);
         harm(c);
