@@ -17,7 +17,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/plg.sh"
 
-image=".spec.template = {spec: {terminationGracePeriodSeconds: 8, containers: [{name: \"worker\", image: \"$calls_image\",
+image=".spec.template = {spec: {terminationGracePeriodSeconds: 30, containers: [{name: \"worker\", image: \"$calls_image\",
     imagePullPolicy: \"IfNotPresent\"}]}}"
 
 # pool_apply NAME BUNDLES [JQ-FILTER]: a PlacementGroup whose image has the modules.
@@ -93,7 +93,7 @@ test_two_groups() {
         rank_values first MASTER_PORT shared-plg-0-0
     check "status has the GPUs" is 4 group_status second gpus
     check "... and where the ranks are" matches '^\[\{"node":"n[12]","replicas":"0-3"\}\]$' group_status second placements
-    check "the pod is known by name in the cluster" is "$(plg_pod shared-plg-0-0 .status.podIP)" address_of shared-plg-0-0
+    check "the pod is known by name in the cluster" eventually 10 is "$(plg_pod shared-plg-0-0 .status.podIP)" address_of shared-plg-0-0
     check "no pods are made for them" is "shared-plg-0-0" kc get pods -l app.kubernetes.io/managed-by=cadre \
         -o 'jsonpath={.items[*].metadata.name}'
 }
@@ -160,7 +160,7 @@ test_split() {
     check "... on the GPUs of their bundles" is "0 1 2 3" echo \
         "$(rank_values attention CUDA_VISIBLE_DEVICES multi-group-plg-0-0) $(rank_values model CUDA_VISIBLE_DEVICES multi-group-plg-0-0)"
     check "... each with a port of its own" is "29500 29500 29501 29501" ports
-    check "... what they print says whose it is" says "[model rank 1] Rank 1/2 in group model at multi-group-plg-0." \
+    check "... what they print says whose it is" eventually 20 says "[model rank 1] Rank 1/2 in group model at multi-group-plg-0." \
         kc logs multi-group-plg-0-0 -c worker
     check "S2-6: who is where" matches '^multi-group-plg-0.multi-group-plg.default.svc multi-group-plg-0.multi-group-plg.default.svc$' \
         rank_values attention MASTER_ADDR multi-group-plg-0-0

@@ -476,7 +476,7 @@ test_keys_rights() {
     kc replace --force -f "$work/keys.json" >/dev/null
 }
 
-# Repeats the command until it succeeds, because the controller manager aggregates roles later.
+# Repeats the command until it succeeds, for what the controller manager does later.
 eventually() {
     local i
     for ((i = 0; i < 3000; i++)); do
@@ -493,16 +493,16 @@ test_people() {
     done
     check "the built-in roles take up those of the chart" \
         eventually may yes admin team-a create workergroups.cadre.dev
-    check "who may view sees groups" may yes view team-a list workergroups.cadre.dev
+    check "who may view sees groups" eventually may yes view team-a list workergroups.cadre.dev
     check "... and changes none" may no view team-a create workergroups.cadre.dev
-    check "who may edit creates groups" may yes edit team-a create workergroups.cadre.dev
-    check "... scales them" may yes edit team-a patch workergroups.cadre.dev --subresource=scale
+    check "who may edit creates groups" eventually may yes edit team-a create workergroups.cadre.dev
+    check "... scales them" eventually may yes edit team-a patch workergroups.cadre.dev --subresource=scale
     check "... does not write their status" may no edit team-a patch workergroups.cadre.dev --subresource=status
-    check "... and calls them" may yes edit team-a create workergroups.cadre.dev --subresource=call
-    check "... and sends them code" may yes edit team-a create workergroups.cadre.dev --subresource=code
+    check "... and calls them" eventually may yes edit team-a create workergroups.cadre.dev --subresource=call
+    check "... and sends them code" eventually may yes edit team-a create workergroups.cadre.dev --subresource=code
     check "who may view does not call" may no view team-a create workergroups.cadre.dev --subresource=call
     check "who may admin deletes groups" may yes admin team-a delete placementgroups.cadre.dev
-    check "who may call calls" may yes cadre-call team-a create workergroups.cadre.dev --subresource=call
+    check "who may call calls" eventually may yes cadre-call team-a create workergroups.cadre.dev --subresource=call
     check "... sends no code" may no cadre-call team-a create workergroups.cadre.dev --subresource=code
     check "... and sees none" may no cadre-call team-a list workergroups.cadre.dev
     check "... in no other namespace" may no cadre-call default create workergroups.cadre.dev --subresource=call
@@ -538,12 +538,17 @@ test_examples() {
     check "the server accepts the examples for Artifact Hub" accepted -f "$work/hub.yaml"
 }
 
+# The garbage collector deletes pods of the operator a moment later.
+nothing_else() {
+    equals "" "$(kc get clusterrole,clusterrolebinding -o name | grep cadre || true
+        )$(kc get all,sa,role,rolebinding,netpol,pdb -n cadre-system -o name | grep cadre || true)"
+}
+
 test_uninstall() {
     kc apply -n team-a -f "$root/examples/workergroup.yaml" >/dev/null
     check "helm uninstall" helm_run uninstall cadre -n cadre-system --wait
     check "... leaves the CRDs and the groups" kc get -n team-a workergroup/rendezvous
-    check "... and nothing else" equals "" "$(kc get clusterrole,clusterrolebinding -o name | grep cadre || true
-        )$(kc get all,sa,role,rolebinding,netpol,pdb -n cadre-system -o name | grep cadre || true)"
+    check "... and nothing else" eventually nothing_else
     check "... leaves the keys, for the agents of the pods that run on" equals filled "$(keys_filled)"
     check "helm install takes the kept CRDs and keys over" \
         helm_run install cadre "$chart" -n cadre-system --set crds.keep=false,keys.keep=false

@@ -280,7 +280,7 @@ test_loss() {
     check "a node is lost: its bundles are planned again" eventually 40 is "lost-plg-0-0=0-3 lost-plg-1-1=4-7" plg_pods lost
     check "... the others stay" is "$before" plg_uids lost-plg-0-0
     check "... and it is Ready again" plg_ready lost
-    check "... which an event tells" matches Restarting plg_events lost
+    check "... which an event tells" eventually 10 matches Restarting plg_events lost
     kc create -f "$suite_dir/node.json" >/dev/null
     kc delete pod lost-plg-0-0 --wait=false >/dev/null
     check "a pod deleted by hand is made again" eventually 40 is "lost-plg-0-2=0-3 lost-plg-1-1=4-7" plg_pods lost
