@@ -436,9 +436,10 @@ test_moved() {
     local ended began
     pool_apply other 1
     tenant_apply mover 1 '[{"name": "pair"}]' '.spec.worker = {command: ["sh", "-c",
-        "echo began $(date +%s%N); trap \"sleep 1; echo ended \\$(date +%s%N); exit 0\" TERM; while :; do sleep 0.1; done"]}'
+        "trap \"sleep 1; echo ended \\$(date +%s%N); exit 0\" TERM; echo began $(date +%s%N); while :; do sleep 0.1; done"]}'
     check "a group runs on one PlacementGroup" eventually 60 is "True/Running" group_condition mover Ready
     kc logs -f pair-plg-0-0 -c worker >"$suite_dir/moved" 2>/dev/null &
+    eventually 30 matches " began [0-9]" cat "$suite_dir/moved" # it has its trap
     check "... another is there" plg_ready other 60
     group_moves mover nowhere
     check "where it cannot move to a name with a typing error" eventually 20 is "False/PlacementGroupNotFound" group_condition mover Accepted
@@ -449,6 +450,7 @@ test_moved() {
     check "... with rank 0 there" matches "^other-plg-0[.]" master mover
     check "... its old process has said its last words" eventually 20 matches " ended [0-9]" cat "$suite_dir/moved"
     ended=$(sed -n 's/.*rank 0\] ended //p' "$suite_dir/moved")
+    eventually 30 matches " began [0-9]" kc logs other-plg-0-0 -c worker
     began=$(kc logs other-plg-0-0 -c worker | sed -n 's/.*rank 0\] began //p')
     echo "# ended at $ended, began at $began"
     check "... before the new one began" test "$ended" -lt "$began"
