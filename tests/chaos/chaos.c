@@ -21,13 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    CHILDREN = CHAOS_PROXIES + CHAOS_RANKS + CHAOS_CLIENTS,
-    RUNS_MAX = 4096,
-    HEAL_MS = 600 * 1000,
-    LEDGER_MIN = 32 * 1024,
-    SLOWER = 20
-};
+enum { CHILDREN = CHAOS_PROXIES + CHAOS_RANKS + CHAOS_CLIENTS, RUNS_MAX = 4096, HEAL_MS = 300 * 1000 };
 
 enum kind { PROXY, WORKER, CLIENT };
 static const char *const kind_names[] = {"proxy", "worker", "client"};
@@ -240,11 +234,13 @@ static void settle(struct chaos *c)
     }
 }
 
-// Enough has happened for a verdict. A slow machine needs more time for that.
+// For a verdict, so much must have happened. A slow machine may need so many times as long.
+enum { HARM_MIN = 20, LEDGER_MIN = 32 * 1024, SLOWER = 20 };
+
 static bool enough_happened(const struct chaos *c)
 {
     struct stat st;
-    return c->n_kills + c->n_terms + c->n_stops >= 20 && stat(c->ledger, &st) == 0 && st.st_size >= LEDGER_MIN;
+    return c->n_kills + c->n_terms + c->n_stops >= HARM_MIN && stat(c->ledger, &st) == 0 && st.st_size >= LEDGER_MIN;
 }
 
 static void run(struct chaos *c, int64_t seconds)

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IN_FLIGHT = 24, LONG = 300 * 1000, TURN_MS = 10, LAST_TURNS = 60000 };
+enum { IN_FLIGHT = 24, LONG = 300 * 1000, TURN_MS = 10, LAST_TURNS = 60 * 1000 };
 
 struct task {
     struct task *next;

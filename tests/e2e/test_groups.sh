@@ -186,6 +186,10 @@ event_counts() { # NAME: the reasons of its warnings, each as often as it happen
 
 # ---- the examples of how a group ends -------------------------------------------------------------------------------
 
+asleep_state() {
+    echo "$(group_condition asleep Suspended) $(group_pod_names asleep)"
+}
+
 test_ends() {
     local name
     # On a slow machine, its time to live could be over before anybody has seen that it succeeded.
@@ -198,7 +202,7 @@ test_ends() {
         "$(failure rules '\(.rank) \(.exitCode)') $(group_status rules restarts)"
     check "rank-zero.yaml succeeds with its rank 0" kc wait --for=condition=Succeeded wg/zero --timeout=600s
     check "... and the others are stopped" eventually 30 is "zero-0-0" group_pod_names zero
-    check "suspended.yaml has no pods" is "True/Suspended " echo "$(group_condition asleep Suspended) $(group_pod_names asleep)"
+    check "suspended.yaml has no pods" eventually 10 is "True/Suspended " asleep_state
     kc patch wg asleep --type merge -p '{"spec":{"suspend":false}}' >/dev/null
     check "... until it is let begin" group_ready asleep 60
     check "... with its first attempt" is 1 group_status asleep attempt
