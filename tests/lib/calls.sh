@@ -27,8 +27,9 @@ calls_ca() {
         --output "$suite_dir/ca.pem" "https://$calls_host:9443/v1/ca"
 }
 
-# cadre ARGUMENTS...: kubectl cadre, for an admin, in the namespace default.
+# cadre ARGUMENTS...: kubectl cadre, for an admin, in the namespace default. A call has a deadline that only a hang meets.
 cadre() {
+    [[ $1 != call || " $* " == *" --timeout "* ]] || set -- "$@" --timeout 300s
     PATH=$(dirname "$kubectl_cadre"):$PATH kc cadre "$@"
 }
 
@@ -43,10 +44,10 @@ calls_token() { # SERVICEACCOUNT [AUDIENCE]
     kc -n "$ns" create token "$1" "--audience=${2:-cadre}"
 }
 
-# rpc ID METHOD PARAMS: prints a request.
+# rpc ID METHOD PARAMS: prints a request. A call without a deadline gets one that only a hang meets.
 rpc() {
     jq -cn --argjson id "$1" --arg method "$2" --argjson params "$3" \
-        '{jsonrpc: "2.0", id: $id, method: $method, params: $params}'
+        '{jsonrpc: "2.0", id: $id, method: $method, params: ((if $method == "group.call" then {timeoutMs: 300000} else {} end) + $params)}'
 }
 
 # calls_at IP: later requests go to that replica; "": to any replica.
