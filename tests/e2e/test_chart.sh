@@ -519,7 +519,7 @@ test_namespaced_rights() {
     check "it sees no groups elsewhere" may no "$operator" default list workergroups.cadre.dev
     check "it reads pods of the cluster, to know what is free" may yes "$operator" "" list pods
     check "it has a Lease of its own" may yes "$operator" cadre-system update leases/team-a-cadre-operator
-    check "helm uninstall of the second" helm_run uninstall team-a -n cadre-system --wait
+    check "helm uninstall of the second" helm_run uninstall team-a -n cadre-system --wait --timeout=900s
 }
 
 accepted() {
@@ -546,7 +546,7 @@ nothing_else() {
 
 test_uninstall() {
     kc apply -n team-a -f "$root/examples/workergroup.yaml" >/dev/null
-    check "helm uninstall" helm_run uninstall cadre -n cadre-system --wait
+    check "helm uninstall" helm_run uninstall cadre -n cadre-system --wait --timeout=900s
     check "... leaves the CRDs and the groups" kc get -n team-a workergroup/rendezvous
     check "... and nothing else" eventually nothing_else
     check "... leaves the keys, for the agents of the pods that run on" equals filled "$(keys_filled)"
