@@ -72,7 +72,7 @@ suite_images() {
 # Commands outside of checks must not fail, because the cases after them would test nothing.
 suite_error() {
     : >"$tap_diag"
-    bail_out "$1: $2"
+    bail_out "$1: $2, called from line $(caller 1 || true)"
 }
 
 # A failure in here is ignored: an explanation may look into a namespace that does not exist yet.
