@@ -129,8 +129,8 @@ show_group_that_fits() {
 show_group_that_does_not() {
     say "a group that cannot fit: eight GPUs on one node"
     apply examples/too-big.yaml
-    show kubectl wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=Infeasible' wg/too-big --timeout=600s ||
-        is_foreign || { explain && die "the group does not say that it cannot fit"; }
+    show kubectl wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=Infeasible' \
+        wg/too-big --timeout=600s || is_foreign || { explain && die "the group does not say that it cannot fit"; }
     show kubectl get wg too-big -o wide
 }
 

@@ -13,8 +13,8 @@ import sys
 import time
 
 from broken import bad_documents, bad_frames
-from peer import (CALL, CLOSE, DP_COMPUTE_PROTO, ERROR, HELLO, MORE, PATIENCE_S, PING, REFUSED_S, TEXT, Target, call_body,
-                  frame, record, records)
+from peer import (CALL, CLOSE, DP_COMPUTE_PROTO, ERROR, HELLO, MORE, PATIENCE_S, PING, REFUSED_S, TEXT, Target,
+                  call_body, frame, record, records)
 
 DAYS_MS = 3 * 24 * 3600 * 1000
 
@@ -39,7 +39,7 @@ def hold(sockets, end):
 
 
 def offer(clients, message):
-    """Sends the message on each connection until one is refused. Only the first one has more time than a refusal takes."""
+    """Sends the message on each connection until one is refused. The first one has more time than a refusal takes."""
     for c in clients[1:]:
         c.socket.settimeout(REFUSED_S)
     return until_refused(lambda c=c: c.send(message) for c in clients)
@@ -250,7 +250,8 @@ def kills(target, options, end):
         errors += call_all(caller, burst, 256)
         n += 256
     # On a slow machine, no worker may have been killed yet, or all calls were too late.
-    patient = b"".join(record(CALL, call_body({"method": "echo", "timeoutMs": 30000}, b"[1]"), call=i + 1) for i in range(256))
+    call = call_body({"method": "echo", "timeoutMs": 30000}, b"[1]")
+    patient = b"".join(record(CALL, call, call=i + 1) for i in range(256))
     while not n > errors > 0:
         errors += call_all(caller, patient, 256)
         n += 256

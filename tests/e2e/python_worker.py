@@ -124,9 +124,10 @@ def lost(client):
     with client:
         code = folder()
         # On a slow machine, the archive comes after that limit, so the ranks may start again until it has come.
-        made(client, code, name="lost", detached=True, max_restarts=1000, env={"CADRE_ARCHIVE_WAIT": "10"}).call("work", timeout=600)
-        subprocess.run(["kubectl", "-n", "ship", "patch", "wg", "lost", "--type=merge", "-p", '{"spec":{"maxRestarts":0}}'],
-                       check=True, stdout=subprocess.DEVNULL)
+        group = made(client, code, name="lost", detached=True, max_restarts=1000, env={"CADRE_ARCHIVE_WAIT": "10"})
+        group.call("work", timeout=600)
+        subprocess.run(["kubectl", "-n", "ship", "patch", "wg", "lost", "--type=merge", "-p",
+                        '{"spec":{"maxRestarts":0}}'], check=True, stdout=subprocess.DEVNULL)
         code.cleanup()
     with connect() as other:
         group = other.find("lost")

@@ -17,8 +17,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/plg.sh"
 
-image=".spec.template = {spec: {terminationGracePeriodSeconds: 30, containers: [{name: \"worker\", image: \"$calls_image\",
-    imagePullPolicy: \"IfNotPresent\"}]}}"
+image=".spec.template = {spec: {terminationGracePeriodSeconds: 30,
+    containers: [{name: \"worker\", image: \"$calls_image\", imagePullPolicy: \"IfNotPresent\"}]}}"
 
 # pool_apply NAME BUNDLES [JQ-FILTER]: a PlacementGroup whose image has the modules.
 pool_apply() {
@@ -93,7 +93,8 @@ test_two_groups() {
         rank_values first MASTER_PORT shared-plg-0-0
     check "status has the GPUs" is 4 group_status second gpus
     check "... and where the ranks are" matches '^\[\{"node":"n[12]","replicas":"0-3"\}\]$' group_status second placements
-    check "the pod is known by name in the cluster" eventually 10 is "$(plg_pod shared-plg-0-0 .status.podIP)" address_of shared-plg-0-0
+    check "the pod is known by name in the cluster" \
+        eventually 10 is "$(plg_pod shared-plg-0-0 .status.podIP)" address_of shared-plg-0-0
     check "no pods are made for them" is "shared-plg-0-0" kc get pods -l app.kubernetes.io/managed-by=cadre \
         -o 'jsonpath={.items[*].metadata.name}'
 }
@@ -160,7 +161,8 @@ test_split() {
     check "... on the GPUs of their bundles" is "0 1 2 3" echo \
         "$(rank_values attention CUDA_VISIBLE_DEVICES multi-group-plg-0-0) $(rank_values model CUDA_VISIBLE_DEVICES multi-group-plg-0-0)"
     check "... each with a port of its own" is "29500 29500 29501 29501" ports
-    check "... what they print says whose it is" eventually 20 says "[model rank 1] Rank 1/2 in group model at multi-group-plg-0." \
+    check "... what they print says whose it is" \
+        eventually 20 says "[model rank 1] Rank 1/2 in group model at multi-group-plg-0." \
         kc logs multi-group-plg-0-0 -c worker
     check "S2-6: who is where" matches '^multi-group-plg-0.multi-group-plg.default.svc multi-group-plg-0.multi-group-plg.default.svc$' \
         rank_values attention MASTER_ADDR multi-group-plg-0-0
@@ -168,7 +170,8 @@ test_split() {
     tenant_apply lower 2 '[{"name": "multi-group", "bundles": "0-1"}]'
     tenant_apply upper 2 '[{"name": "multi-group", "bundles": "2-3"}]' '.spec.worker.init = {start: 100}'
     tenant_apply last 1 '[{"name": "multi-group", "bundles": "3"}]' '.spec.worker.init = {start: 200}'
-    check "2f: halves of a pool, and a half of a half" kc wait --for=condition=Ready --timeout=600s wg/lower wg/upper wg/last
+    check "2f: halves of a pool, and a half of a half" \
+        kc wait --for=condition=Ready --timeout=600s wg/lower wg/upper wg/last
     check "... are groups of their own" is "[0, 1] [100, 101] [200]" halves
     kc delete wg lower upper last >/dev/null
     kc delete -f "$suite_root/examples/split-placementgroup.yaml" --ignore-not-found >/dev/null
@@ -305,7 +308,8 @@ test_weights() {
     calls_token mover >"$suite_dir/token"
     pool_apply home 2 "$restricted"
     pool_apply far 4 ".spec.strategy = \"Spread\" | $restricted"
-    check "a PlacementGroup in one pod, and another one on both nodes" kc wait --for=condition=Ready --timeout=600s plg/home plg/far
+    check "a PlacementGroup in one pod, and another one on both nodes" \
+        kc wait --for=condition=Ready --timeout=600s plg/home plg/far
     check "... with two bundles on each" is "2 2" plg_layout far
     [[ $(plg_pod home-plg-0-0 .spec.nodeName) == "$(plg_pod far-plg-0-0 .spec.nodeName)" ]] || near=2-3 away=0-1
     weights_apply trainer Trainer home 0-1
@@ -336,7 +340,8 @@ node_count() { # GROUP: on how many hosts its ranks run
 
 test_slots() {
     check "kubectl apply -f examples/reserved-gpus.yaml" kc apply -f "$suite_root/examples/reserved-gpus.yaml"
-    check "three groups become Ready on one PlacementGroup" kc wait --for=condition=Ready --timeout=600s wg/trainer wg/watcher wg/loader
+    check "three groups become Ready on one PlacementGroup" \
+        kc wait --for=condition=Ready --timeout=600s wg/trainer wg/watcher wg/loader
     check "S0-6: two GPU slots, and one without, on one node" is "slots-plg-0-0=0-2 2" echo \
         "$(plg_pods slots) $(plg_pod slots-plg-0-0 '.spec.containers[0].resources.limits["nvidia.com/gpu"]')"
     check "S2-11: workers see the GPU of their slot" is '["0", "1"]' cadre call trainer visible_gpus

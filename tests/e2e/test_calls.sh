@@ -74,7 +74,8 @@ test_values() {
         wg/accumulator wg/one wg/two wg/pair wg/eight wg/actor wg/counter
     check "ranks are on both nodes" is "2 2" group_nodes accumulator
     check "S0-7: a group of two: kubectl cadre info shows both ranks and the methods" \
-        eventually 10 matches '2 of 2 ranks.*0 +yes +1 +two-0-0 +n[12].*1 +yes +1 +two-1-0 +n[12].*get_value +ONE_TO_ALL +ALL' cadre info two
+        eventually 10 matches '2 of 2 ranks.*0 +yes +1 +two-0-0 +n[12].*1 +yes +1 +two-1-0 +n[12].*get_value +ONE_TO_ALL +ALL' \
+        cadre info two
     check "... readyWorkers counts them" is 2 group_status two readyWorkers
     check "S0-5, S1-2: a new accumulator" is 0 cadre call one get_value --rank 0
     check "... add and get without waiting: in the order sent" is "$(printf '%s\n' 10 10 15)" answers one \
@@ -170,7 +171,8 @@ test_wrong_calls() {
     check "group.info by HTTP" matches '"worldSize":8,"connected":8,"ready":true' info_of eight
     check "a request above the cap of HTTP: 413" matches "^413 " long_post
     check "a message above the cap of a websocket: 1009" matches "^closed 1009" long_message
-    check "... after which others are served" is 2 called counter '{"method": "get_value", "timeoutMs": 300000, "rank": 0}'
+    check "... after which others are served" \
+        is 2 called counter '{"method": "get_value", "timeoutMs": 300000, "rank": 0}'
 }
 
 broken_json() {
@@ -455,8 +457,10 @@ test_references() {
 test_deleted() {
     check "S1-12: deleted groups leave nothing" group_delete accumulator one two pair eight actor counter plain dies \
         nomodule noclass noobject otherabi noworker nocommand badmesh toobig
-    check "... no pods and no Services" eventually 30 is "" kc get wg,pods,services -l app.kubernetes.io/managed-by=cadre -o name
-    check "a call to one of them: not found" eventually 10 matches "^-3200(7|10) .*accumulator" called accumulator '{"method": "get_value"}'
+    check "... no pods and no Services" \
+        eventually 30 is "" kc get wg,pods,services -l app.kubernetes.io/managed-by=cadre -o name
+    check "a call to one of them: not found" \
+        eventually 10 matches "^-3200(7|10) .*accumulator" called accumulator '{"method": "get_value"}'
     check "the operators have logged no error" is "" operator_errors
 }
 

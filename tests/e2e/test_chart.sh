@@ -553,7 +553,8 @@ test_uninstall() {
     check "helm install takes the kept CRDs and keys over" \
         helm_run install cadre "$chart" -n cadre-system --set crds.keep=false,keys.keep=false
     check "... as they are" equals filled "$(keys_filled)"
-    check "... and with keep=false its uninstall deletes them" crds_deleted helm_run uninstall cadre -n cadre-system --wait --timeout=900s
+    check "... and with keep=false its uninstall deletes them" \
+        crds_deleted helm_run uninstall cadre -n cadre-system --wait --timeout=900s
     check "... really" equals "" "$(kc get crd -o name | grep cadre || true)$(kc get secret -n cadre-system cadre-keys --ignore-not-found -o name)"
 }
 

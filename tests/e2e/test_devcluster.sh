@@ -134,8 +134,8 @@ pod_reads() { # POD HOST PORT EXPECTED-PATTERN
 host_reads() { on $A exec -- timeout "$reads_s" bash -c "cat </dev/tcp/$1/$2" | grep -E "$3"; }
 pod_ip() { on $A kubectl get pod "$1" -o 'jsonpath={.status.podIP}'; }
 
-# up_killed CLUSTER FILE: runs "up" and kills it with SIGKILL as soon as FILE exists in the state. On a busy machine, "up" may
-# end before that. Then it tries again.
+# up_killed CLUSTER FILE: runs "up" and kills it with SIGKILL as soon as FILE exists in the state. On a busy machine, "up"
+# may end before that. Then it tries again.
 up_killed() {
     local tries up
     for tries in 1 2 3 4 5; do
@@ -158,10 +158,14 @@ up_says_already() { on $A up --nodes 2 --gpus 4 2>&1 | grep "up already"; }
 pods_create() { pods | on $A kubectl apply -f -; }
 parted_reach_api() {
     local pod
-    for pod in n1 n2; do on $A kubectl exec "$pod" -- timeout 60 bash -c 'echo </dev/tcp/kubernetes.default/443' || return; done
+    for pod in n1 n2; do
+        on $A kubectl exec "$pod" -- timeout 60 bash -c 'echo </dev/tcp/kubernetes.default/443' || return
+    done
 }
 pod_reads_address() { pod_reads n1 "$(pod_ip n2)" 8000 '^pod n2$'; }
-fake_pod_runs() { on $B kubectl run p --image=none/none && on $B kubectl wait --for=condition=Ready pod/p --timeout=600s; }
+fake_pod_runs() {
+    on $B kubectl run p --image=none/none && on $B kubectl wait --for=condition=Ready pod/p --timeout=600s
+}
 pod_runs_again() {
     on $A kubectl delete pod n1 --force --grace-period=0 && pods_create &&
         on $A kubectl wait --for=condition=Ready pod/n1 --timeout=600s
@@ -196,7 +200,8 @@ check "a pod reaches the other node's by address" eventually 10 pod_reads_addres
 check "a pod reaches the other node's by its headless name" eventually 10 pod_reads n2 n1.peers.default.svc 8000 '^pod n1$'
 check "a pod reaches itself by its headless name" eventually 10 pod_reads n1 n1.peers 8000 '^pod n1$'
 check "a pod reaches a Service address" eventually 10 pod_reads n1 front 80 '^pod n[12]$'
-check "a pod reaches the API server's Service" eventually 10 on $A kubectl exec n2 -- timeout 60 bash -c 'echo </dev/tcp/kubernetes.default/443'
+check "a pod reaches the API server's Service" \
+    eventually 10 on $A kubectl exec n2 -- timeout 60 bash -c 'echo </dev/tcp/kubernetes.default/443'
 check_not "a pod does not resolve a foreign name" on $A kubectl exec n1 -- timeout 5 getent hosts example.com
 check "a program of this machine reaches a pod by name" eventually 10 host_reads n2.peers.default 8000 '^pod n2$'
 check "a program of this machine reaches a Service" eventually 10 host_reads front.default 80 '^pod n[12]$'
@@ -218,7 +223,8 @@ trace $A
 check "n1 loses its power" on $A node stop n1
 check "nothing of it runs" node_is_off $A n1
 check "the cluster notices" eventually 60 node_ready $A n1 Unknown
-check "Services still work for programs of this machine" eventually 10 on $A exec -- timeout 60 bash -c 'echo </dev/tcp/kubernetes.default.svc/443'
+check "Services still work for programs of this machine" \
+    eventually 10 on $A exec -- timeout 60 bash -c 'echo </dev/tcp/kubernetes.default.svc/443'
 check "n1 starts again and is Ready" on $A node start n1
 check "with its GPUs" node_gpus $A n1 4
 check "a pod on it runs" pod_runs_again

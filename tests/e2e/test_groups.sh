@@ -193,7 +193,8 @@ asleep_state() {
 test_ends() {
     local name
     # On a slow machine, its time to live could be over before anybody has seen that it succeeded.
-    sed 's/ttlSecondsAfterFinished: .*/ttlSecondsAfterFinished: 3600/' "$suite_root/examples/ttl.yaml" | kc apply -f - >/dev/null
+    sed 's/ttlSecondsAfterFinished: .*/ttlSecondsAfterFinished: 3600/' "$suite_root/examples/ttl.yaml" |
+        kc apply -f - >/dev/null
     for name in failure-rules rank-zero suspended; do kc apply -f "$suite_root/examples/$name.yaml" >/dev/null; done
     check "ttl.yaml succeeds" kc wait --for=condition=Succeeded wg/brief --timeout=600s
     kc apply -f "$suite_root/examples/ttl.yaml" >/dev/null
@@ -255,7 +256,8 @@ test_evicted() {
 test_out_of_memory() {
     run hungry 'exec dd if=/dev/zero of=/dev/null bs=400M count=1' '.spec |= (.replicas = 1 | .restartPolicy = "Never")' \
         '.spec.template.spec.containers[0].resources.limits.memory = "64Mi"'
-    check "a container takes more memory than it may have: Failed" kc wait --for=condition=Failed wg/hungry --timeout=600s
+    check "a container takes more memory than it may have: Failed" \
+        kc wait --for=condition=Failed wg/hungry --timeout=600s
     check "... and it is said why" is "0 137 OOMKilled" failure hungry '\(.rank) \(.exitCode) \(.reason)'
     group_delete hungry
 }
@@ -340,6 +342,7 @@ test_evicted
 test_out_of_memory
 test_node
 test_operator_killed
-check "nothing is left of all the groups" eventually 60 is "" kc get wg,pods,services -A -l app.kubernetes.io/managed-by=cadre -o name
+check "nothing is left of all the groups" \
+    eventually 60 is "" kc get wg,pods,services -A -l app.kubernetes.io/managed-by=cadre -o name
 check "the operator ends with 0 and without a leak" operator_stop op
 suite_end

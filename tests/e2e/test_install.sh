@@ -86,7 +86,8 @@ test_helm() {
         -l app.kubernetes.io/component=operator | awk '{print $7}' | sort -u | wc -l)"
     check "the operator has made its keys" eventually 10 keys_are_made
     check "the proxy is who its CA says" says "BEGIN CERTIFICATE" proxy_curl /v1/ca
-    check "helm test calls four workers" says "[1, 2, 3, 4]" hl test cadre -n cadre-system --logs --hide-notes --timeout 600s
+    check "helm test calls four workers" \
+        says "[1, 2, 3, 4]" hl test cadre -n cadre-system --logs --hide-notes --timeout 600s
     check "... and leaves no group" eventually 20 is "" kc -n cadre-system get wg -o name
     check "one of them leads" eventually 30 says cadre-operator- kc -n cadre-system get lease cadre-operator
     check "the Service of the metrics answers" says "# TYPE " "$devcluster" exec -- \

@@ -37,8 +37,8 @@ short=(--set 'extraArgs={--leader-elect-lease-duration=6s,--leader-elect-renew-d
 [[ $seconds -lt 30 ]] || short=()
 limits= # a filter that sets them, see setup
 
-# A slow machine stands still at times. There, agents count as silent and as lost later, and the outages last longer. The suite
-# knows the machine by the time since its start: a quiet one has installed the operator after 20 s.
+# A slow machine stands still at times. There, agents count as silent and as lost later, and the outages last longer. The
+# suite knows the machine by the time since its start: a quiet one has installed the operator in less than a minute.
 slow_machine() {
     local times=$((SECONDS / 75))
     [[ $times -gt 1 ]] || return 0
@@ -59,7 +59,8 @@ setup() {
     kc create serviceaccount caller >/dev/null
     kc create role caller --verb=create --resource=workergroups.cadre.dev/call >/dev/null
     kc create rolebinding caller --role=caller --serviceaccount=default:caller >/dev/null
-    module_apply agents 2 /modules/accumulator.so Accumulator "$apart" "$limits" ".spec.placement.nodeLostSeconds = $lost"
+    module_apply agents 2 /modules/accumulator.so Accumulator "$apart" "$limits" \
+        ".spec.placement.nodeLostSeconds = $lost"
     module_apply slow 1 /modules/tasks.so Tasks '.spec.worker.init = {seconds: 4}' "$apart" "$limits" \
         ".spec.placement.nodeLostSeconds = $lost"
     plain_apply

@@ -260,7 +260,8 @@ test_failure() {
     check "a rank fails: all restart" eventually 30 is "fails-0-1 fails-1-1 fails-2-1" group_pod_names fails
     check "... which is counted" eventually 5 is "1 1" kc get wg fails -o \
         'jsonpath={.status.restarts} {.status.restartsCountTowardsMax}'
-    check "... with its rank, code and last words" eventually 5 is "1 fails-1-0 3 Error out of luck" kc get wg fails -o \
+    check "... with its rank, code and last words" \
+        eventually 5 is "1 fails-1-0 3 Error out of luck" kc get wg fails -o \
         'jsonpath={.status.lastFailure.rank} {.status.lastFailure.pod} {.status.lastFailure.exitCode} {.status.lastFailure.reason} {.status.lastFailure.message}'
     group_ready fails >/dev/null
     kc delete pod fails-2-1 --wait=false >/dev/null

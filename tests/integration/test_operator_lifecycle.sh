@@ -71,7 +71,8 @@ test_deadline() {
     group_apply asleep '.spec.activeDeadlineSeconds = 3 | .spec.suspend = true' >/dev/null
     group_reason asleep Suspended >/dev/null
     run late '.spec.activeDeadlineSeconds = 600'
-    kc patch wg late --type merge -p '{"spec":{"activeDeadlineSeconds":6}}' >/dev/null # it runs: a slow machine needs its time
+    # A slow machine may need longer than the deadline until it runs.
+    kc patch wg late --type merge -p '{"spec":{"activeDeadlineSeconds":6}}' >/dev/null
     group_apply waits '.spec.activeDeadlineSeconds = 3' '.spec.placement.strategy = "StrictPack" | .spec.replicas = 9' >/dev/null
     check "waiting too long: Failed" eventually 15 is "True/DeadlineExceeded" group_condition waits Failed
     check "running too long: Failed" kc wait --for=condition=Failed wg/late --timeout=600s
@@ -91,8 +92,8 @@ test_deadline() {
     group_delete late waits asleep
 }
 
-# The time to live of "brief" passes while the other cases run. It is short only after the first look at the group, because a
-# slow machine may take longer for that.
+# The time to live of "brief" passes while the other cases run. It is short only after the first look at the group,
+# because a slow machine may take longer for that.
 test_ttl() {
     run brief '.spec.ttlSecondsAfterFinished = 3600'
     fail_pod brief-0-0 0 ""
@@ -165,7 +166,8 @@ test_backoff() {
     check "it waits before the next attempt" group_reason pauses Backoff
     check "... for 300 s" eventually 20 operator_said op "begins after a backoff of 3[0-9][0-9][.0-9]* s"
     kc patch wg pauses --type merge -p '{"spec":{"restartBackoff":{"initialSeconds":3,"maxSeconds":60}}}' >/dev/null
-    check "... or less, when the spec says so: then it begins" eventually 20 is "pauses-0-1 pauses-1-1" group_pod_names pauses
+    check "... or less, when the spec says so: then it begins" \
+        eventually 20 is "pauses-0-1 pauses-1-1" group_pod_names pauses
     local pause
     pause=$(pause_of pauses-0-1)
     check "... after 3 s (it took $pause ms)" test "$pause" -ge 3000

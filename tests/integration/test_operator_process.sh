@@ -298,7 +298,8 @@ test_leaders() {
     echo "# after $((SECONDS - began)) s"
     group_apply led '.spec.replicas = 3' >/dev/null
     check "... and the groups are served" eventually 20 is 3 group_status led readyReplicas
-    POD_NAME=$first operator_start "$first" --listen "127.0.0.1:$([[ $first == a ]] && echo 19441 || echo 19442)" "${long_lease[@]}"
+    POD_NAME=$first operator_start "$first" --listen "127.0.0.1:$([[ $first == a ]] && echo 19441 || echo 19442)" \
+        "${long_lease[@]}"
     operator_kill "$second"
     kc patch lease cadre-operator --type merge -p '{"spec":{"leaseDurationSeconds":1}}' >/dev/null
     began=$SECONDS

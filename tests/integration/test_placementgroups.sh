@@ -28,7 +28,8 @@ columns() { # LINE ARGS...
 
 test_reserve() {
     plg_apply pool 6 >/dev/null
-    check "a PlacementGroup becomes Ready, and kubectl wait sees it" kc wait --for=condition=Ready plg/pool --timeout=600s
+    check "a PlacementGroup becomes Ready, and kubectl wait sees it" \
+        kc wait --for=condition=Ready plg/pool --timeout=600s
     check "one pod a node, with the bundles there" is "pool-plg-0-0=0-3 pool-plg-1-0=4-5" plg_pods pool
     check "the pod has the sum of their resources, as requests and limits" is "4 4 4 4" plg_pod pool-plg-0-0 \
         '.spec.containers[0].resources | "\(.requests.cpu) \(.requests["nvidia.com/gpu"]) \(.limits.cpu) \(.limits["nvidia.com/gpu"])"'

@@ -18,8 +18,8 @@ inside() (
     exec nsenter "--net=$CADRE_NETWORK" -- "$@"
 )
 
-# kc ARGUMENTS...: kubectl. It gives the API server 10 s for a TLS handshake, and an API server that stands still needs longer.
-# Nothing was sent then, so kc tries again, unless the command reads standard input or goes on printing.
+# kc ARGUMENTS...: kubectl. It gives the API server 10 s for a TLS handshake, and an API server that stands still needs
+# longer. Nothing was sent then, so kc tries again, unless the command reads standard input or goes on printing.
 kc() {
     local tries err status
     case " $* " in *" - "* | *" -i "* | *" exec "* | *" logs "* | *" --watch "*)

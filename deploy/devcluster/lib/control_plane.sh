@@ -72,8 +72,8 @@ api_get() { # PATH
 
 apiserver_wait() { wait_until 120 "the API server" --alive etcd --alive kube-apiserver api_ready; }
 
-# With kwok, the Leases of thousands of nodes are renewed less often, so the controller notices a silent node later. If the
-# machine is so busy that the API server needs long to start, kubelets may stand still for a while, too.
+# With kwok, the Leases of thousands of nodes are renewed less often, so the controller notices a silent node later. If
+# the machine is so busy that the API server needs long to start, kubelets may stand still for a while, too.
 controllers_start() {
     local grace=20s
     [[ $((SECONDS - STARTED_AT)) -lt 20 ]] || grace=60s
