@@ -18,7 +18,7 @@
 enum {
     STEP_MS = 100,
     LINGER_STEP_US = 20 * 1000,
-    REACH_MS = 10 * 1000, // the first connection must be welcomed within this time
+    REACH_MS = 30 * 1000, // the first connection must be welcomed within this time
     BESIDE_MS = 6 * 1000, // the same if another connection is welcomed already
     DIALS = 3,            // dials that fit into this time during a survey: one that hangs must not take all of it
     CANCEL_MS = 500,      // for the answer of a canceled call, which comes at once

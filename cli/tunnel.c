@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { OPEN_MS = 15 * 1000, STEP_MS = 20 };
+enum { OPEN_MS = 60 * 1000, STEP_MS = 20 };
 
 static const char *path_of(const struct tunnel *t)
 {

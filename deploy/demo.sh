@@ -87,7 +87,7 @@ or have a cluster of its own for the demo: make demo CADRE_USE=own"
 # The label with the image's digest makes helm roll the operator out again if only the image behind the tag has changed.
 install_cadre() {
     say "installing the chart charts/cadre into namespace $namespace"
-    show helm upgrade --install cadre charts/cadre --namespace $namespace --create-namespace --wait --timeout 3m \
+    show helm upgrade --install cadre charts/cadre --namespace $namespace --create-namespace --wait --timeout 10m \
         --set image.repository="$images/cadre-operator",image.tag=dev \
         --set-string "commonLabels.cadre\.dev/build=$build" >"$output" 2>&1 || {
         cat "$output" >&2
@@ -107,7 +107,7 @@ apply() { # FILE
 
 # Every rank is up when the group is Ready; to join each other takes them a moment more.
 wait_for_roll_call() {
-    local end=$((SECONDS + 60))
+    local end=$((SECONDS + 600))
     until kubectl logs -l "$rank0" --tail=-1 2>/dev/null | grep -q '^roll-call'; do
         [[ $SECONDS -lt $end ]] || { explain && die "rank 0 does not print its roll-call"; }
         sleep 0.3
@@ -117,7 +117,7 @@ wait_for_roll_call() {
 show_group_that_fits() {
     say "a group of four ranks with one GPU each, all on one node"
     apply examples/workergroup.yaml
-    show kubectl wait --for=condition=Ready wg/rendezvous --timeout=120s || { explain && die "it is not Ready"; }
+    show kubectl wait --for=condition=Ready wg/rendezvous --timeout=600s || { explain && die "it is not Ready"; }
     show kubectl get workergroups rendezvous
     show kubectl get pods -l cadre.dev/group=rendezvous \
         -o 'custom-columns=POD:.metadata.name,RANK:.spec.containers[0].env[?(@.name=="RANK")].value,NODE:.spec.nodeName,STATUS:.status.phase'
@@ -129,8 +129,8 @@ show_group_that_fits() {
 show_group_that_does_not() {
     say "a group that cannot fit: eight GPUs on one node"
     apply examples/too-big.yaml
-    show kubectl wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=Infeasible' wg/too-big --timeout=60s ||
-        is_foreign || { explain && die "the group does not say that it cannot fit"; }
+    show kubectl wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=Infeasible' \
+        wg/too-big --timeout=600s || is_foreign || { explain && die "the group does not say that it cannot fit"; }
     show kubectl get wg too-big -o wide
 }
 
@@ -138,10 +138,10 @@ show_calls() {
     say "four workers that take calls: each has a number, which begins as its rank"
     if [[ -n $(kubectl get wg accumulator --ignore-not-found -o name) ]]; then # of the last time, with other numbers
         show kubectl delete wg accumulator
-        kubectl wait --for=delete pod -l cadre.dev/group=accumulator --timeout=60s >/dev/null
+        kubectl wait --for=delete pod -l cadre.dev/group=accumulator --timeout=600s >/dev/null
     fi
     apply examples/accumulator.yaml
-    show kubectl wait --for=condition=Ready wg/accumulator --timeout=120s || { explain && die "it is not Ready"; }
+    show kubectl wait --for=condition=Ready wg/accumulator --timeout=600s || { explain && die "it is not Ready"; }
     call '[1,2,3,4]' add --per-rank '[1,1,1,1]'
     call '[11,12,13,14]' add 10
 }
@@ -159,8 +159,8 @@ show_restart() {
     say "one worker dies: all are started again, in the same pods"
     pod=$(kubectl get pods -l "$workers,cadre.dev/index=2" -o 'jsonpath={.items[0].metadata.name}')
     show kubectl exec "$pod" -c worker -- killall -KILL cadre-worker || { explain && die "the worker cannot be killed"; }
-    show kubectl wait --for=jsonpath='{.status.restarts}'=1 wg/accumulator --timeout=60s &&
-        show kubectl wait --for=condition=Ready wg/accumulator --timeout=60s ||
+    show kubectl wait --for=jsonpath='{.status.restarts}'=1 wg/accumulator --timeout=600s &&
+        show kubectl wait --for=condition=Ready wg/accumulator --timeout=600s ||
         { explain && die "the group does not come back"; }
     show kubectl get wg accumulator
     show kubectl get pods -l $workers

@@ -17,7 +17,7 @@ enum {
     REQUEST_TIMEOUT_MS = 10 * 1000,
     PATIENCE_LOOKS = 3, // reads until another replica that remembers the keys has restored them
     TELL_AGAIN_MS = 60 * 1000,
-    STOP_MS = 2000,
+    STOP_MS = 8 * 1000,
     STOP_RETRY_MS = 100,
     FORMER_MAX = 4,
 };

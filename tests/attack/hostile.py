@@ -73,6 +73,7 @@ def misbehave(said, act):
         client = greet(said)
     except OSError as e:
         return f"not welcome: {e}"
+    client.socket.settimeout(30)  # the operator may stop to read
     try:
         act(client)
         client.socket.settimeout(5)

@@ -13,6 +13,9 @@ TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 DP_COMPUTE_PROTO = 4
 MORE = 1
 PIECE = 1 << 20  # the longest part of a body in one record
+PATIENCE_S = 300  # only a hang takes longer
+REFUSED_S = 30  # what the operator has not taken by then, it does not take
+TRIES = 3  # a slow client may lose its first connections: the operator gives a silent one 5 s
 
 
 def record(kind, body=b"", call=0, flags=0, dispatch=0):
@@ -52,12 +55,18 @@ class Target:
         raw = socket.socket()
         if receive_buffer:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        raw.settimeout(30)
+        raw.settimeout(REFUSED_S)
         raw.connect(self.address)
+        raw.settimeout(PATIENCE_S)
         return raw
 
     def tls(self, receive_buffer=None):
-        return self.context.wrap_socket(self.tcp(receive_buffer), server_hostname=self.host)
+        for left in reversed(range(TRIES)):
+            try:
+                return self.context.wrap_socket(self.tcp(receive_buffer), server_hostname=self.host)
+            except (ConnectionError, TimeoutError, ssl.SSLError):
+                if not left:
+                    raise
 
     def request(self, protocol, token, group=None, path=None):
         path = path or f"/v1/namespaces/{self.namespace}" + (f"/workergroups/{group}" if group else "")

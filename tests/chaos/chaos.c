@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,11 +234,20 @@ static void settle(struct chaos *c)
     }
 }
 
+// For a verdict, so much must have happened. A slow machine may need so many times as long.
+enum { HARM_MIN = 20, LEDGER_MIN = 32 * 1024, SLOWER = 20 };
+
+static bool enough_happened(const struct chaos *c)
+{
+    struct stat st;
+    return c->n_kills + c->n_terms + c->n_stops >= HARM_MIN && stat(c->ledger, &st) == 0 && st.st_size >= LEDGER_MIN;
+}
+
 static void run(struct chaos *c, int64_t seconds)
 {
-    int64_t until = now() + seconds * 1000;
+    int64_t began = now(), until = began + seconds * 1000, last = began + SLOWER * seconds * 1000;
     heal(c, true);
-    while (now() < until && !c->wrong) {
+    while ((now() < until || (!enough_happened(c) && now() < last)) && !c->wrong) {
         usleep((useconds_t)(5000 + below(c, 300000)));
         reap(c);
         harm(c);

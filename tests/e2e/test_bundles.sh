@@ -17,8 +17,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/plg.sh"
 
-image=".spec.template = {spec: {terminationGracePeriodSeconds: 8, containers: [{name: \"worker\", image: \"$calls_image\",
-    imagePullPolicy: \"IfNotPresent\"}]}}"
+image=".spec.template = {spec: {terminationGracePeriodSeconds: 30,
+    containers: [{name: \"worker\", image: \"$calls_image\", imagePullPolicy: \"IfNotPresent\"}]}}"
 
 # pool_apply NAME BUNDLES [JQ-FILTER]: a PlacementGroup whose image has the modules.
 pool_apply() {
@@ -74,9 +74,9 @@ address_of() { # POD of a PlacementGroup: as it resolves its own name
 
 test_two_groups() {
     check "kubectl apply -f examples/two-groups-one-placementgroup.yaml" kc apply -f "$suite_root/examples/two-groups-one-placementgroup.yaml"
-    check "S2-2: the PlacementGroup becomes Ready" kc wait --for=condition=Ready plg/shared --timeout=60s
+    check "S2-2: the PlacementGroup becomes Ready" kc wait --for=condition=Ready plg/shared --timeout=600s
     check "S2-1: packed: in one pod, on one node" is "shared-plg-0-0=0-3" plg_pods shared
-    check "both groups become Ready on it" kc wait --for=condition=Ready --timeout=60s wg/first wg/second
+    check "both groups become Ready on it" kc wait --for=condition=Ready --timeout=600s wg/first wg/second
     check "S1-3: four ranks" is "[1, 2, 3, 4]" cadre call first add --per-rank '[1,1,1,1]'
     check "S1-6: the other has numbers of its own" is "[2, 3, 4, 5]" cadre call second add --per-rank '[2,2,2,2]'
     check "... and the first has kept its" is "[1, 2, 3, 4]" cadre call first get_value
@@ -93,7 +93,8 @@ test_two_groups() {
         rank_values first MASTER_PORT shared-plg-0-0
     check "status has the GPUs" is 4 group_status second gpus
     check "... and where the ranks are" matches '^\[\{"node":"n[12]","replicas":"0-3"\}\]$' group_status second placements
-    check "the pod is known by name in the cluster" is "$(plg_pod shared-plg-0-0 .status.podIP)" address_of shared-plg-0-0
+    check "the pod is known by name in the cluster" \
+        eventually 10 is "$(plg_pod shared-plg-0-0 .status.podIP)" address_of shared-plg-0-0
     check "no pods are made for them" is "shared-plg-0-0" kc get pods -l app.kubernetes.io/managed-by=cadre \
         -o 'jsonpath={.items[*].metadata.name}'
 }
@@ -124,7 +125,7 @@ test_going() {
     check "... the PlacementGroup stays" is "$uid True/Running" echo "$(plg_uids shared-plg-0-0) $(plg_condition shared Ready)"
     before=$(date +%s%N)
     tenant_apply third 2 '[{"name": "shared", "bundles": "2-3"}]'
-    check "a new one on half of it is Ready" kc wait --for=condition=Ready wg/third --timeout=100s
+    check "a new one on half of it is Ready" kc wait --for=condition=Ready wg/third --timeout=600s
     echo "# from kubectl apply to Ready: $((($(date +%s%N) - before) / 1000000)) ms"
     check "... with the port that became free" is "$port" master third
     check "... and the GPUs of its bundles" is "2 3" rank_values third CUDA_VISIBLE_DEVICES shared-plg-0-0
@@ -153,14 +154,15 @@ both_counts() {
 
 test_split() {
     check "kubectl apply -f examples/split-placementgroup.yaml" kc apply -f "$suite_root/examples/split-placementgroup.yaml"
-    check "both groups become Ready" kc wait --for=condition=Ready --timeout=60s wg/attention wg/model
+    check "both groups become Ready" kc wait --for=condition=Ready --timeout=600s wg/attention wg/model
     check "S2-4: the ranks of the one" is "0 1" rank_values attention RANK multi-group-plg-0-0
     check "... and of the other" is "0 1" rank_values model RANK multi-group-plg-0-0
     check "... in worlds of two" is "2 2" rank_values model WORLD_SIZE multi-group-plg-0-0
     check "... on the GPUs of their bundles" is "0 1 2 3" echo \
         "$(rank_values attention CUDA_VISIBLE_DEVICES multi-group-plg-0-0) $(rank_values model CUDA_VISIBLE_DEVICES multi-group-plg-0-0)"
     check "... each with a port of its own" is "29500 29500 29501 29501" ports
-    check "... what they print says whose it is" says "[model rank 1] Rank 1/2 in group model at multi-group-plg-0." \
+    check "... what they print says whose it is" \
+        eventually 20 says "[model rank 1] Rank 1/2 in group model at multi-group-plg-0." \
         kc logs multi-group-plg-0-0 -c worker
     check "S2-6: who is where" matches '^multi-group-plg-0.multi-group-plg.default.svc multi-group-plg-0.multi-group-plg.default.svc$' \
         rank_values attention MASTER_ADDR multi-group-plg-0-0
@@ -168,7 +170,8 @@ test_split() {
     tenant_apply lower 2 '[{"name": "multi-group", "bundles": "0-1"}]'
     tenant_apply upper 2 '[{"name": "multi-group", "bundles": "2-3"}]' '.spec.worker.init = {start: 100}'
     tenant_apply last 1 '[{"name": "multi-group", "bundles": "3"}]' '.spec.worker.init = {start: 200}'
-    check "2f: halves of a pool, and a half of a half" kc wait --for=condition=Ready --timeout=60s wg/lower wg/upper wg/last
+    check "2f: halves of a pool, and a half of a half" \
+        kc wait --for=condition=Ready --timeout=600s wg/lower wg/upper wg/last
     check "... are groups of their own" is "[0, 1] [100, 101] [200]" halves
     kc delete wg lower upper last >/dev/null
     kc delete -f "$suite_root/examples/split-placementgroup.yaml" --ignore-not-found >/dev/null
@@ -186,7 +189,7 @@ ports() {
 
 test_merged() {
     check "kubectl apply -f examples/merged-placementgroups.yaml" kc apply -f "$suite_root/examples/merged-placementgroups.yaml"
-    check "the group of eight becomes Ready" kc wait --for=condition=Ready wg/merged --timeout=60s
+    check "the group of eight becomes Ready" kc wait --for=condition=Ready wg/merged --timeout=600s
     check "S1-7: eight ranks" is "[3, 4, 5, 6, 7, 8, 9, 10]" cadre call merged add --per-rank '[3,3,3,3,3,3,3,3]'
     check "S1-9: one for all" is "[13, 14, 15, 16, 17, 18, 19, 20]" cadre call merged add 10
     check "... local ranks" is "0 1 2 3 0 1 2 3" rank_values merged LOCAL_RANK left-plg-0-0 right-plg-0-0
@@ -258,7 +261,7 @@ test_train() {
     trainer_apply mlp MLP 2 2-3
     trainer_apply attention-alone Attention 1 0
     trainer_apply mlp-alone MLP 1 2
-    check "S2-5: a model on two bundles, another one on the other two" kc wait --for=condition=Ready --timeout=60s \
+    check "S2-5: a model on two bundles, another one on the other two" kc wait --for=condition=Ready --timeout=600s \
         wg/attention wg/mlp wg/attention-alone wg/mlp-alone
     check "S2-7, S2-8: both train at the same time, each rank on its rows" train_both
     check "... with the losses of one process that has all rows" losses_alike attention 1 2
@@ -305,7 +308,8 @@ test_weights() {
     calls_token mover >"$suite_dir/token"
     pool_apply home 2 "$restricted"
     pool_apply far 4 ".spec.strategy = \"Spread\" | $restricted"
-    check "a PlacementGroup in one pod, and another one on both nodes" kc wait --for=condition=Ready --timeout=60s plg/home plg/far
+    check "a PlacementGroup in one pod, and another one on both nodes" \
+        kc wait --for=condition=Ready --timeout=600s plg/home plg/far
     check "... with two bundles on each" is "2 2" plg_layout far
     [[ $(plg_pod home-plg-0-0 .spec.nodeName) == "$(plg_pod far-plg-0-0 .spec.nodeName)" ]] || near=2-3 away=0-1
     weights_apply trainer Trainer home 0-1
@@ -314,7 +318,7 @@ test_weights() {
     weights_apply beside Server far $near
     weights_apply across Server far $away
     check "three groups share a pod; two are in others, one of them on the same node" \
-        kc wait --for=condition=Ready --timeout=60s wg/trainer wg/secret wg/inside wg/beside wg/across
+        kc wait --for=condition=Ready --timeout=600s wg/trainer wg/secret wg/inside wg/beside wg/across
     check "their system calls are filtered" is $'Seccomp:\t2' kc exec home-plg-0-0 -c worker -- grep Seccomp: /proc/self/status
     check "weights move within a pod, all of them from memory to memory" moves trainer inside 1048656 1
     check "... to another pod of the node over connections; what both ranks need comes once" moves trainer beside 40 4
@@ -336,7 +340,8 @@ node_count() { # GROUP: on how many hosts its ranks run
 
 test_slots() {
     check "kubectl apply -f examples/reserved-gpus.yaml" kc apply -f "$suite_root/examples/reserved-gpus.yaml"
-    check "three groups become Ready on one PlacementGroup" kc wait --for=condition=Ready --timeout=60s wg/trainer wg/watcher wg/loader
+    check "three groups become Ready on one PlacementGroup" \
+        kc wait --for=condition=Ready --timeout=600s wg/trainer wg/watcher wg/loader
     check "S0-6: two GPU slots, and one without, on one node" is "slots-plg-0-0=0-2 2" echo \
         "$(plg_pods slots) $(plg_pod slots-plg-0-0 '.spec.containers[0].resources.limits["nvidia.com/gpu"]')"
     check "S2-11: workers see the GPU of their slot" is '["0", "1"]' cadre call trainer visible_gpus
@@ -354,7 +359,7 @@ actors() { # GROUP: what its ranks say; equal answers once
 
 test_spread() {
     check "kubectl apply -f examples/spread-placementgroup.yaml" kc apply -f "$suite_root/examples/spread-placementgroup.yaml"
-    check "its group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/apart
+    check "its group becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/apart
     check "S2-1: spread: over both nodes, evenly" is "2 2" plg_layout wide
     check "... as the workers see it" is 2 node_count apart
     check "... ranks follow the nodes" is "0 0 1 1" rank_values apart NODE_RANK wide-plg-0-0 wide-plg-1-0
@@ -436,9 +441,10 @@ test_moved() {
     local ended began
     pool_apply other 1
     tenant_apply mover 1 '[{"name": "pair"}]' '.spec.worker = {command: ["sh", "-c",
-        "echo began $(date +%s%N); trap \"sleep 1; echo ended \\$(date +%s%N); exit 0\" TERM; while :; do sleep 0.1; done"]}'
+        "trap \"sleep 1; echo ended \\$(date +%s%N); exit 0\" TERM; echo began $(date +%s%N); while :; do sleep 0.1; done"]}'
     check "a group runs on one PlacementGroup" eventually 60 is "True/Running" group_condition mover Ready
     kc logs -f pair-plg-0-0 -c worker >"$suite_dir/moved" 2>/dev/null &
+    eventually 30 matches " began [0-9]" cat "$suite_dir/moved" # it has its trap
     check "... another is there" plg_ready other 60
     group_moves mover nowhere
     check "where it cannot move to a name with a typing error" eventually 20 is "False/PlacementGroupNotFound" group_condition mover Accepted
@@ -449,6 +455,7 @@ test_moved() {
     check "... with rank 0 there" matches "^other-plg-0[.]" master mover
     check "... its old process has said its last words" eventually 20 matches " ended [0-9]" cat "$suite_dir/moved"
     ended=$(sed -n 's/.*rank 0\] ended //p' "$suite_dir/moved")
+    eventually 30 matches " began [0-9]" kc logs other-plg-0-0 -c worker
     began=$(kc logs other-plg-0-0 -c worker | sed -n 's/.*rank 0\] began //p')
     echo "# ended at $ended, began at $began"
     check "... before the new one began" test "$ended" -lt "$began"

@@ -70,11 +70,12 @@ groups_that_end() {
 # ---- what comes back ------------------------------------------------------------------------------------------------
 
 test_values() {
-    check "groups of modules become Ready" kc wait --for=condition=Ready --timeout=120s \
+    check "groups of modules become Ready" kc wait --for=condition=Ready --timeout=600s \
         wg/accumulator wg/one wg/two wg/pair wg/eight wg/actor wg/counter
     check "ranks are on both nodes" is "2 2" group_nodes accumulator
     check "S0-7: a group of two: kubectl cadre info shows both ranks and the methods" \
-        matches '2 of 2 ranks.*0 +yes +1 +two-0-0 +n[12].*1 +yes +1 +two-1-0 +n[12].*get_value +ONE_TO_ALL +ALL' cadre info two
+        eventually 10 matches '2 of 2 ranks.*0 +yes +1 +two-0-0 +n[12].*1 +yes +1 +two-1-0 +n[12].*get_value +ONE_TO_ALL +ALL' \
+        cadre info two
     check "... readyWorkers counts them" is 2 group_status two readyWorkers
     check "S0-5, S1-2: a new accumulator" is 0 cadre call one get_value --rank 0
     check "... add and get without waiting: in the order sent" is "$(printf '%s\n' 10 10 15)" answers one \
@@ -147,7 +148,7 @@ refused_websocket() {
 }
 
 post_to() { # PATH [CURL-ARGUMENTS...]
-    "$devcluster" exec -- curl --silent --show-error --max-time 10 --cacert "$suite_dir/ca.pem" --output /dev/null \
+    "$devcluster" exec -- curl --silent --show-error --max-time 600 --cacert "$suite_dir/ca.pem" --output /dev/null \
         --write-out '%{http_code} ' --header "Authorization: Bearer $TOKEN" --header "Content-Type: application/json" --data '{}' "${@:2}" \
         "https://$calls_host:9443$1"
 }
@@ -170,7 +171,8 @@ test_wrong_calls() {
     check "group.info by HTTP" matches '"worldSize":8,"connected":8,"ready":true' info_of eight
     check "a request above the cap of HTTP: 413" matches "^413 " long_post
     check "a message above the cap of a websocket: 1009" matches "^closed 1009" long_message
-    check "... after which others are served" is 2 called counter '{"method": "get_value", "timeoutMs": 20000, "rank": 0}'
+    check "... after which others are served" \
+        is 2 called counter '{"method": "get_value", "timeoutMs": 300000, "rank": 0}'
 }
 
 broken_json() {
@@ -196,14 +198,14 @@ failure() { # NAME FIELDS: of lastFailure, on one line
 }
 
 ends_with() { # NAME EXIT-CODE TEXT
-    kc wait --for=condition=Failed "wg/$1" --timeout=60s &&
+    kc wait --for=condition=Failed "wg/$1" --timeout=600s &&
         is "$2" failure "$1" '\(.exitCode)' && says "$3" failure "$1" '\(.message)'
 }
 
 test_ends() {
-    check "a plain command: Succeeded" kc wait --for=condition=Succeeded wg/plain --timeout=60s
+    check "a plain command: Succeeded" kc wait --for=condition=Succeeded wg/plain --timeout=600s
     check "... each process had its ranks" says "[rank 3] I am 3, here 1 of 2, of 4" kc logs --tail=-1 plain-1-0
-    check "maxRestarts is used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=60s
+    check "maxRestarts is used up: Failed" kc wait --for=condition=Failed wg/dies --timeout=600s
     check "... after one restart" is "True/MaxRestartsExceeded 1 2" echo \
         "$(group_condition dies Failed) $(group_status dies restarts) $(group_status dies attempt)"
     check "... in the same pod" is "dies-0-0" group_pod_names dies
@@ -238,13 +240,13 @@ test_worker_dies() {
     before=$(pod_uids accumulator)
     node=$(kc get pod accumulator-2-0 -o 'jsonpath={.spec.nodeName}')
     worker_signal accumulator-2-0 STOP
-    later accumulator '{"method": "add", "args": [1], "timeoutMs": 30000}'
+    later accumulator '{"method": "add", "args": [1], "timeoutMs": 300000}'
     began=$(date +%s%3N)
     worker_signal accumulator-2-0 KILL
     check "a worker is killed: its pending call fails at once, by rank, node and exit code" \
         matches "rank 2 of default/accumulator .*on node $node.*code 137.*\"exitCode\":137" came
     check "the next call waits for the restart, and its state is fresh" is "[1, 2, 3, 4]" \
-        cadre call accumulator add --per-rank '[1,1,1,1]' --timeout 60s
+        cadre call accumulator add --per-rank '[1,1,1,1]' --timeout 300s
     echo "# after $(($(date +%s%3N) - began)) ms, the backoff of up to 1 s included"
     check "RESTARTS 1, ATTEMPT 2" eventually 10 restarted accumulator 1 2
     check "... shown by kubectl get" matches "accumulator .* 1 +[0-9]" kc get wg accumulator
@@ -279,7 +281,7 @@ test_agent_dies() {
     check "an agent is killed: that index has a new pod" eventually 60 says "accumulator-1-1 $node" group_pods accumulator
     check "... the others keep theirs" is "$others" other_uids
     check "... the group becomes Ready" group_ready accumulator 60
-    check "... and is called" is "[0,1,2,3]" called accumulator '{"method": "get_value", "timeoutMs": 30000}'
+    check "... and is called" is "[0,1,2,3]" called accumulator '{"method": "get_value", "timeoutMs": 300000}'
 }
 
 other_uids() {
@@ -332,9 +334,9 @@ test_two_operators() {
         check "calls through $name" is "[5,5,5,5]" called actor '{"method": "foo_one_to_all", "args": [1, 2]}'
     done < <(operator_pods)
     calls_at ""
-    check "kubectl cadre top: the calls of both" is 2 top_of_all
-    check "... which it names" says "(all replicas)" cadre top --interval 100ms
-    check "... also inside of the cluster" says "(all replicas)" top_inside
+    check "kubectl cadre top: the calls of both" eventually 10 is 2 top_of_all
+    check "... which it names" eventually 10 says "(all replicas)" cadre top --interval 100ms
+    check "... also inside of the cluster" eventually 10 says "(all replicas)" top_inside
 }
 
 test_operator_dies() {
@@ -350,7 +352,7 @@ test_operator_dies() {
     worker_signal actor-3-0 CONT
     calls_at "$(operator_pods | awk -v name="$name" '$1 != name { print $2 }')"
     check "... the other one serves meanwhile" is "[5,5,5,5]" called actor \
-        '{"method": "foo_one_to_all", "args": [1, 2], "timeoutMs": 20000}'
+        '{"method": "foo_one_to_all", "args": [1, 2], "timeoutMs": 300000}'
     calls_at "$ip"
     check "... and the killed one when it is back" eventually 60 is "[5,5,5,5]" called actor \
         '{"method": "foo_one_to_all", "args": [1, 2], "timeoutMs": 5000}'
@@ -369,8 +371,8 @@ test_operators_away() {
     kc -n cadre-system scale deployment cadre-operator --replicas=0 >/dev/null
     eventually 30 is "" operator_pods
     check "no operator: the workers run on" is "$pids" worker_pids actor
-    check "... kubectl cadre says that none is there" says "no endpoints available" \
-        cadre call actor foo_one_to_all '[1, 2]' --timeout 2s
+    check "... kubectl cadre says that none is there" eventually 20 says "no endpoints available" \
+        cadre call actor foo_one_to_all '[1, 2]' --timeout 5s
     kc -n cadre-system scale deployment cadre-operator --replicas=2 >/dev/null
     check "... they dial in again" eventually 30 is "[5,5,5,5]" called actor '{"method": "foo_one_to_all", "args": [1, 2]}'
     check "... the same ones" is "$pids" worker_pids actor
@@ -455,8 +457,10 @@ test_references() {
 test_deleted() {
     check "S1-12: deleted groups leave nothing" group_delete accumulator one two pair eight actor counter plain dies \
         nomodule noclass noobject otherabi noworker nocommand badmesh toobig
-    check "... no pods and no Services" is "" kc get wg,pods,services -l app.kubernetes.io/managed-by=cadre -o name
-    check "a call to one of them: not found" matches "^-3200(7|10) .*accumulator" called accumulator '{"method": "get_value"}'
+    check "... no pods and no Services" \
+        eventually 30 is "" kc get wg,pods,services -l app.kubernetes.io/managed-by=cadre -o name
+    check "a call to one of them: not found" \
+        eventually 10 matches "^-3200(7|10) .*accumulator" called accumulator '{"method": "get_value"}'
     check "the operators have logged no error" is "" operator_errors
 }
 

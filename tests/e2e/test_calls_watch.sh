@@ -32,7 +32,7 @@ groups() {
 }
 
 test_modes() {
-    check "groups become Ready" kc wait --for=condition=Ready --timeout=120s wg/actor wg/meshed wg/watched
+    check "groups become Ready" kc wait --for=condition=Ready --timeout=600s wg/actor wg/meshed wg/watched
     check "S1-10: two_to_all, a rule of the class" is "[8,10,8,10]" called actor \
         '{"method": "foo_custom", "args": {"x": [1, 2], "y": [5, 6]}}'
     check "... of the call" is "[8,10,8,10]" called actor '{"method": "foo_one_to_all", "dispatch": "SPLIT",
@@ -58,20 +58,24 @@ top_of() { # GROUP METHOD: what top counts while the method is called twice
 }
 
 metrics() {
-    "$devcluster" exec -- curl --silent --show-error --max-time 5 http://cadre-operator-metrics.cadre-system.svc:8080/metrics
+    "$devcluster" exec -- curl --silent --show-error --max-time 60 \
+        http://cadre-operator-metrics.cadre-system.svc:8080/metrics
 }
 
 test_watch() {
     check "a call without a reply prints nothing" is "" cadre call meshed add 1 --no-reply
-    check "... and has run" is "[11, 22, 13, 24]" cadre call meshed get_value
-    check "S0-10: equal lines of all ranks are one, with their numbers in front" is "[rank 0-3] hello" \
+    check "... and has run" eventually 10 is "[11, 22, 13, 24]" cadre call meshed get_value
+    check "S0-10: equal lines of all ranks are one, with their numbers in front" eventually 10 is "[rank 0-3] hello" \
         lines_of watched say '"hello"'
-    check "... others are not" is "$(printf '[rank %d] I am %d\n' 0 0 1 1 2 2 3 3)" lines_of watched say '["I am", 1]'
-    check "... of a rank on the other node" is "[rank 3] alone" lines_of watched say '"alone"' --rank 3
+    check "... others are not" \
+        eventually 10 is "$(printf '[rank %d] I am %d\n' 0 0 1 1 2 2 3 3)" lines_of watched say '["I am", 1]'
+    check "... of a rank on the other node" eventually 10 is "[rank 3] alone" lines_of watched say '"alone"' --rank 3
     check "the pods' logs have them as well" says "hello" kc logs --tail=-1 watched-2-0
-    check "kubectl cadre top: the calls of an interval, and the rank that is late" is "[2,0,3,2]" top_of watched step
-    check "... of all groups" says "watched" cadre top --interval 100ms
-    check "... of the only replica, which it says" matches 'Calls through replica cadre-operator-.* \(the only one\)' \
+    check "kubectl cadre top: the calls of an interval, and the rank that is late" \
+        eventually 10 is "[2,0,3,2]" top_of watched step
+    check "... of all groups" eventually 10 says "watched" cadre top --interval 100ms
+    check "... of the only replica, which it says" \
+        eventually 10 matches 'Calls through replica cadre-operator-.* \(the only one\)' \
         cadre top --interval 100ms
     check "metrics of calls by group and method" \
         says 'cadre_calls_total{namespace="default",group="watched",method="step",result="ok"} ' metrics

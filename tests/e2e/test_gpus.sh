@@ -66,7 +66,7 @@ nodes() { # the nodes of the group's pods, each once
 }
 
 metrics() {
-    "$devcluster" exec -- curl --silent --show-error --max-time 5 \
+    "$devcluster" exec -- curl --silent --show-error --max-time 60 \
         http://cadre-operator-metrics.cadre-system.svc:8080/metrics | grep -E '^(DCGM_FI_DEV_|cadre_gpu_lost)'
 }
 
@@ -91,7 +91,7 @@ moved() { # NODE: all pods are on other nodes
 
 test_gpus() {
     local pod node told
-    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/gpus
+    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/gpus
     node=$(nodes | head -n 1)
     check "status is info, which begins with the group's STATUS" eventually 30 \
         matches "Group: +[a-z0-9-]+/gpus.Status: +Running.Attempt: .*1 +0 +Ok" cadre status gpus
@@ -105,7 +105,7 @@ test_gpus() {
         kc get events.events.k8s.io -o 'jsonpath={.items[*].note}'
     check "... and lastFailure" eventually 30 is GPULost kc get wg gpus -o 'jsonpath={.status.lastFailure.reason}'
     check "... the group moves off the node" eventually 90 moved "$node"
-    check "... and becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/gpus
+    check "... and becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/gpus
     check "... which ends the condition" eventually 30 is False \
         kc get wg gpus -o 'jsonpath={.status.conditions[?(@.type=="GPULost")].status}'
     check "... no restart was counted" is 0 kc get wg gpus -o 'jsonpath={.status.restartsCountTowardsMax}'
@@ -120,7 +120,7 @@ tensors() {
 
 test_tensors() {
     local x
-    check "a group with tensors becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/tensors
+    check "a group with tensors becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/tensors
     x=$(cadre call tensors ramp 1000 --rank 0 --keep)
     check "a tensor on the GPU of a pod is the argument of the other pod's rank" is "[499500, 499500]" cadre call tensors sum "$x"
     check "an illegal address fails the call" matches "cudaErrorIllegalAddress" cadre call tensors stray --rank 1
@@ -146,7 +146,7 @@ pool_moved() { # NODE: the pod of the pool is on another node
 
 test_pool() {
     local pod uid node
-    check "a group on bundles becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/pooled
+    check "a group on bundles becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/pooled
     check "... and info shows its GPU" eventually 60 matches "0 +0 +Ok .* H200 +GPU-" cadre info pooled
     pod=$(kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[0].metadata.name}') uid=$(pool_pods)
     node=$(pool_node)

@@ -81,26 +81,27 @@ test_helm() {
     kc create namespace cadre-system >/dev/null
     kc label namespace cadre-system pod-security.kubernetes.io/enforce=restricted >/dev/null
     check "helm install --wait, two replicas in a namespace of Pod Security restricted" \
-        hl install cadre "$chart" -n cadre-system "${our_image[@]}" --wait --timeout 60s
+        hl install cadre "$chart" -n cadre-system "${our_image[@]}" --wait --timeout 600s
     check "the replicas are on different nodes" equals 2 "$(kc -n cadre-system get pods -o wide --no-headers \
         -l app.kubernetes.io/component=operator | awk '{print $7}' | sort -u | wc -l)"
     check "the operator has made its keys" eventually 10 keys_are_made
     check "the proxy is who its CA says" says "BEGIN CERTIFICATE" proxy_curl /v1/ca
-    check "helm test calls four workers" says "[1, 2, 3, 4]" hl test cadre -n cadre-system --logs --hide-notes --timeout 120s
-    check "... and leaves no group" equals "" "$(kc -n cadre-system get wg -o name)"
-    check "one of them leads" says cadre-operator- kc -n cadre-system get lease cadre-operator
+    check "helm test calls four workers" \
+        says "[1, 2, 3, 4]" hl test cadre -n cadre-system --logs --hide-notes --timeout 600s
+    check "... and leaves no group" eventually 20 is "" kc -n cadre-system get wg -o name
+    check "one of them leads" eventually 30 says cadre-operator- kc -n cadre-system get lease cadre-operator
     check "the Service of the metrics answers" says "# TYPE " "$devcluster" exec -- \
-        curl --silent --show-error --max-time 5 http://cadre-operator-metrics.cadre-system.svc:8080/metrics
+        curl --silent --show-error --max-time 60 http://cadre-operator-metrics.cadre-system.svc:8080/metrics
 }
 
 test_groups() {
     check "kubectl apply -f examples/workergroup.yaml" kc apply -f "$suite_root/examples/workergroup.yaml"
-    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/rendezvous
+    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/rendezvous
     check "its ranks are on one node" equals 1 "$(nodes_of rendezvous)"
     check "its ranks find each other" eventually 30 says "roll-call: 4 of 4 ranks" \
         kc logs --tail=-1 -l cadre.dev/group=rendezvous,cadre.dev/index=0
     check "kubectl apply -f examples/spread.yaml" kc apply -f "$suite_root/examples/spread.yaml"
-    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/spread
+    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/spread
     check "its ranks are on both nodes" equals 2 "$(nodes_of spread)"
     check "its ranks find each other" eventually 30 says "roll-call: 4 of 4 ranks" \
         kc logs --tail=-1 -l cadre.dev/group=spread,cadre.dev/index=0
@@ -118,7 +119,7 @@ keys_are_made() {
 proxy_curl() { # PATH CURL-ARGUMENT...
     local path=$1
     shift
-    "$devcluster" exec -- curl --silent --show-error --fail-with-body --max-time 30 --cacert "$suite_dir/ca.crt" "$@" \
+    "$devcluster" exec -- curl --silent --show-error --fail-with-body --max-time 600 --cacert "$suite_dir/ca.crt" "$@" \
         "https://cadre-operator.cadre-system.svc:9443$path"
 }
 
@@ -133,22 +134,22 @@ adds() {
 test_agent_groups() {
     kc delete wg/rendezvous --cascade=foreground >/dev/null # when it returns, the names are free
     check "kubectl apply -f examples/pairs.yaml" kc apply -f "$suite_root/examples/pairs.yaml"
-    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/pairs
+    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/pairs
     check "its ranks, two a pod, find each other" eventually 30 says "roll-call: 4 of 4 ranks" \
         kc logs --tail=-1 -l cadre.dev/group=pairs,cadre.dev/index=0
     kc delete wg/pairs >/dev/null
     kc apply -f "$suite_root/examples/workergroup.yaml" >/dev/null
     check "kubectl apply -f examples/accumulator.yaml" kc apply -f "$suite_root/examples/accumulator.yaml"
-    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=90s wg/accumulator
+    check "the group becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/accumulator
     check "a call has arguments for each rank" says '"result":[1,2,3,4]' adds '"perRank":[1,1,1,1]'
     check "... or the same for all" says '"result":[11,12,13,14]' adds '"args":[10]'
     check "a call without a token is refused" says "a token is needed" \
         proxy_curl /v1/namespaces/default/workergroups/accumulator -d '{}'
-    kc wait --for=condition=Ready --timeout=60s wg/rendezvous >/dev/null
+    kc wait --for=condition=Ready --timeout=600s wg/rendezvous >/dev/null
 }
 
 test_uninstall() {
-    check "helm uninstall" hl uninstall cadre -n cadre-system --wait
+    check "helm uninstall" hl uninstall cadre -n cadre-system --wait --timeout 600s
     check "a running group goes on" says "rank 0: go" kc logs --tail=-1 -l cadre.dev/group=rendezvous,cadre.dev/index=0
     check "... and is still there" equals "Running Running Running Running" \
         "$(kc get pods -l cadre.dev/group=rendezvous -o 'jsonpath={.items[*].status.phase}')"
@@ -165,25 +166,25 @@ test_install_yaml() {
     sed -E "s|cadre/operator:[^\"]*|$image:dev|" "$suite_root/deploy/install.yaml" |
         kc apply -f - >/dev/null 2>&1 || true
     check "kubectl apply -f deploy/install.yaml brings up the operator" \
-        kc -n cadre-system rollout status deployment/cadre-operator --timeout=60s
+        kc -n cadre-system rollout status deployment/cadre-operator --timeout=600s
     check "... which has the keys of the one before, so that workers dial in again, with the numbers they had" \
         eventually 60 says '"result":[21,22,23,24]' adds '"args":[10]'
     kc delete pod rendezvous-1-0 >/dev/null
     check "... which takes care of groups that were there: a lost rank restarts them" eventually 30 new_ranks_run
     kc delete wg/spread >/dev/null
     kc apply -f "$suite_root/examples/spread.yaml" >/dev/null
-    check "... and of new ones" kc wait --for=condition=Ready --timeout=60s wg/spread
-    kc delete -f "$suite_root/deploy/install.yaml" --timeout=400s >/dev/null
+    check "... and of new ones" kc wait --for=condition=Ready --timeout=600s wg/spread
+    kc delete -f "$suite_root/deploy/install.yaml" --timeout=900s >/dev/null
 }
 
 test_namespaced() {
     kc create namespace team-a >/dev/null
     check "helm install for one namespace" hl install team-a "$chart" -n team-a "${our_image[@]}" \
-        --set watchNamespace=team-a --set rbac.userRoles=false --wait --timeout 60s
-    check "helm test" hl test team-a -n team-a --logs --hide-notes
+        --set watchNamespace=team-a --set rbac.userRoles=false --wait --timeout 600s
+    check "helm test" hl test team-a -n team-a --logs --hide-notes --timeout 600s
     kc apply -n default -f "$suite_root/examples/spread.yaml" >/dev/null
     kc apply -n team-a -f "$suite_root/examples/spread.yaml" >/dev/null
-    check "a group of that namespace becomes Ready" kc -n team-a wait --for=condition=Ready --timeout=60s wg/spread
+    check "a group of that namespace becomes Ready" kc -n team-a wait --for=condition=Ready --timeout=600s wg/spread
     check "a group of another one is not its business" equals "" "$(kc -n default get wg spread -o 'jsonpath={.status}')"
     check "the operator has logged no error" equals "" "$(kc -n team-a logs --tail=-1 \
         -l app.kubernetes.io/component=operator | grep '"level":"error"' || true)"

@@ -35,9 +35,9 @@ on_node() { # NAME: "index node" of its pods
 
 test_example() {
     check "kubectl apply -f examples/placementgroup.yaml" kc apply -f "$suite_root/examples/placementgroup.yaml"
-    check "it becomes Ready" kc wait --for=condition=Ready plg/pool --timeout=60s
+    check "it becomes Ready" kc wait --for=condition=Ready plg/pool --timeout=600s
     check "kubectl get plg has the columns" is "NAME STRATEGY BUNDLES BOUND GPUS STATUS NODES AGE" columns 1
-    check "... with what people want to know" matches "^pool StrictPack 4 4 4 Running 1 [0-9]+s$" columns 2
+    check "... with what people want to know" matches "^pool StrictPack 4 4 4 Running 1 [0-9]+[ms]([0-9]+s)?$" columns 2
     check "all of it is in one pod" is "pool-plg-0-0=0-3" plg_pods pool
     check "... of the Guaranteed class" is Guaranteed plg_pod pool-plg-0-0 .status.qosClass
     check "it idles in the agent" matches "^/cadre/cadre-agent" in_pod pool-plg-0-0 sh -c 'tr "\0" " " </proc/1/cmdline'

@@ -54,7 +54,7 @@ def train(groups, wanted):
 
 with open(sys.argv[1], encoding="utf-8") as f:
     template = json.load(f)
-with cadre.connect(namespace="ship", unreachable=20, on_output=lambda line: None) as client:
+with cadre.connect(namespace="ship", unreachable=600, on_output=lambda line: None) as client:
     pool = client.Pool([4], name="multi-group", template=template)
     options = {"gpus": 0, "preload": "torch", "working_dir": EXAMPLES}  # gpus=0: these GPUs are no real ones
     add(client.Group("gpu_accumulator:GPUAccumulator", pool=pool, **options))

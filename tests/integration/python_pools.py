@@ -5,7 +5,7 @@ import sys
 
 import cadre
 
-WAIT_S = 120
+WAIT_S = 600
 
 
 def pool(client):
@@ -48,5 +48,5 @@ def remove(client):
     client.find_pool("kept").close()
 
 
-with cadre.connect(unreachable=20) as connected:
+with cadre.connect(unreachable=600) as connected:
     globals()[sys.argv[1]](connected)

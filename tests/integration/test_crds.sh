@@ -49,7 +49,7 @@ test_install() {
     check "a second kubectl apply changes nothing" \
         equals "unchanged unchanged" "$(kc apply -f "$suite_root/crds/" | awk '{print $NF}' | xargs)"
     check "the CRDs are established" \
-        kc wait --for=condition=Established --timeout=150s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
+        kc wait --for=condition=Established --timeout=600s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
     if [ "$tap_failed" != 0 ]; then
         echo "Bail out! without the CRDs there is nothing to test"
         exit 1
@@ -197,7 +197,7 @@ test_columns() {
             "pool StrictPack 4 2 4 Insufficient 1 <age> needs 16 nodes; 15 of 18 have them")" "$(table plg -o wide)"
     check "kubectl get all lists WorkerGroups" says "workergroup.cadre.dev/llama" kc get all
     check "kubectl get all lists PlacementGroups" says "placementgroup.cadre.dev/pool" kc get all
-    check "kubectl wait works with the conditions" kc wait --for=condition=Accepted --timeout=25s wg/llama plg/pool
+    check "kubectl wait works with the conditions" kc wait --for=condition=Accepted --timeout=600s wg/llama plg/pool
 }
 
 # ---- subresources and updates ------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ test_updates() {
         refuses "podPer cannot be changed" patch plg pool '{"spec": {"podPer": "Bundle"}}'
     check "the bundles of a PlacementGroup can grow" \
         patch plg pool '{"spec": {"bundles": [{"count": 5, "resources": {"cpu": 1}}]}}'
-    check "the objects can be deleted" kc delete wg/llama wg/on-pool plg/pool --timeout=50s
+    check "the objects can be deleted" kc delete wg/llama wg/on-pool plg/pool --timeout=600s
 }
 
 # ---- examples ----------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ kill_in() {
     local i looks end hits=0
     for ((i = 0; i < $1; i++)); do
         operator_launch op --leader-elect=false
-        looks=0 end=$((SECONDS + 150))
+        looks=0 end=$((SECONDS + 600))
         until operator_said op "$2"; do
             [[ $SECONDS -lt $end ]] || return 1
             ((++looks % 200)) || ! is "" crooked born "$3" || break 2
@@ -152,7 +152,6 @@ test_absent() {
 }
 
 restarted_pods() {
-    group_ready away-1 1 >/dev/null 2>&1
     kc get pods -l cadre.dev/group=away-1,cadre.dev/incarnation=1 -o 'jsonpath={.items[*].spec.hostname}' |
         sed 's/away-1-/away-/g'
 }

@@ -258,9 +258,10 @@ test_failure() {
     group_ready fails >/dev/null
     fail_pod fails-1-0 3 "out of luck"
     check "a rank fails: all restart" eventually 30 is "fails-0-1 fails-1-1 fails-2-1" group_pod_names fails
-    check "... which is counted" is "1 1" kc get wg fails -o \
+    check "... which is counted" eventually 5 is "1 1" kc get wg fails -o \
         'jsonpath={.status.restarts} {.status.restartsCountTowardsMax}'
-    check "... with its rank, code and last words" is "1 fails-1-0 3 Error out of luck" kc get wg fails -o \
+    check "... with its rank, code and last words" \
+        eventually 5 is "1 fails-1-0 3 Error out of luck" kc get wg fails -o \
         'jsonpath={.status.lastFailure.rank} {.status.lastFailure.pod} {.status.lastFailure.exitCode} {.status.lastFailure.reason} {.status.lastFailure.message}'
     group_ready fails >/dev/null
     kc delete pod fails-2-1 --wait=false >/dev/null
@@ -272,7 +273,7 @@ test_failure() {
     check "so is one deleted by force" eventually 30 is "fails-0-3 fails-1-3 fails-2-3" group_pod_names fails
     group_ready fails >/dev/null
     fail_pod fails-0-3 4 ""
-    check "no restarts left: Failed, and kubectl wait sees it" kc wait --for=condition=Failed wg/fails --timeout=75s
+    check "no restarts left: Failed, and kubectl wait sees it" kc wait --for=condition=Failed wg/fails --timeout=600s
     check "... for that reason" is "True/MaxRestartsExceeded" group_condition fails Failed
     check "... the failed pod is kept for its logs" eventually 15 is "fails-0-3" group_pod_names fails
     group_delete fails
@@ -281,7 +282,7 @@ test_failure() {
     fail_pod ends-0-0 0 ""
     check "one rank has ended well: Completing" group_reason ends Completing
     fail_pod ends-1-0 0 ""
-    check "all have: Succeeded" kc wait --for=condition=Succeeded wg/ends --timeout=75s
+    check "all have: Succeeded" kc wait --for=condition=Succeeded wg/ends --timeout=600s
     check "... and their room is free" eventually 5 is "2" kc get wg ends -o 'jsonpath={.status.replicas}'
     group_delete ends
 }

@@ -28,7 +28,8 @@ columns() { # LINE ARGS...
 
 test_reserve() {
     plg_apply pool 6 >/dev/null
-    check "a PlacementGroup becomes Ready, and kubectl wait sees it" kc wait --for=condition=Ready plg/pool --timeout=150s
+    check "a PlacementGroup becomes Ready, and kubectl wait sees it" \
+        kc wait --for=condition=Ready plg/pool --timeout=600s
     check "one pod a node, with the bundles there" is "pool-plg-0-0=0-3 pool-plg-1-0=4-5" plg_pods pool
     check "the pod has the sum of their resources, as requests and limits" is "4 4 4 4" plg_pod pool-plg-0-0 \
         '.spec.containers[0].resources | "\(.requests.cpu) \(.requests["nvidia.com/gpu"]) \(.limits.cpu) \(.limits["nvidia.com/gpu"])"'
@@ -280,7 +281,7 @@ test_loss() {
     check "a node is lost: its bundles are planned again" eventually 40 is "lost-plg-0-0=0-3 lost-plg-1-1=4-7" plg_pods lost
     check "... the others stay" is "$before" plg_uids lost-plg-0-0
     check "... and it is Ready again" plg_ready lost
-    check "... which an event tells" matches Restarting plg_events lost
+    check "... which an event tells" eventually 10 matches Restarting plg_events lost
     kc create -f "$suite_dir/node.json" >/dev/null
     kc delete pod lost-plg-0-0 --wait=false >/dev/null
     check "a pod deleted by hand is made again" eventually 40 is "lost-plg-0-2=0-3 lost-plg-1-1=4-7" plg_pods lost

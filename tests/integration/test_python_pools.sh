@@ -42,7 +42,7 @@ kind: Pod
 metadata: {name: operator, labels: {provider: test}}
 spec: {nodeName: kwok-0000, containers: [{name: operator, image: none}]}
 YAML
-    kc -n cadre-system wait --for=jsonpath='{.status.phase}'=Running pod/operator --timeout=60s || return 1
+    kc -n cadre-system wait --for=jsonpath='{.status.phase}'=Running pod/operator --timeout=600s || return 1
     kc -n cadre-system patch pod operator --subresource=status --type merge --patch \
         "{\"status\": {\"podIP\": \"$address\", \"podIPs\": [{\"ip\": \"$address\"}]}}"
 }

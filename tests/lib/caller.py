@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that call all the time while a suite takes something away. They write down the outcome of every call.
 
-    caller.py call --address URL --ca FILE --token FILE --log FILE GROUP/RANK...
+    caller.py call --address URL --ca FILE --token FILE --log FILE [--deadline SECONDS] GROUP/RANK...
     caller.py report LOG [--since LINE] [--begun SECONDS]
 
 call: one client for each rank named, which must run Accumulator and which nobody else calls. It calls add(1) again and
@@ -22,8 +22,8 @@ import sys
 import threading
 import time
 
-CALL_S = 15  # seconds that the proxy has for a call
-GRACE_S = 15  # then its error must have come
+CALL_S = 15  # seconds that the proxy has for a call, unless --deadline sets another limit
+GRACE_S = 120  # then its error must have come, also on a machine that stands still at times
 PAUSE_S = 0.02
 PR_SET_PDEATHSIG = 1
 
@@ -53,9 +53,9 @@ class Caller(threading.Thread):
                 self.stop.wait(PAUSE_S)
 
     def one_call(self):
-        future = self.group.start("add", 1, rank=self.rank, timeout=CALL_S)
+        future = self.group.start("add", 1, rank=self.rank, timeout=self.options.deadline)
         try:
-            value = future.result(timeout=CALL_S + GRACE_S)
+            value = future.result(timeout=self.options.deadline + GRACE_S)
         except self.cadre.Error as e:
             self.high += e.may_have_run
             return {"outcome": "failed", "name": e.name, "ran": e.may_have_run, "message": e.message}
@@ -93,7 +93,7 @@ def call(options):
     while not stop.wait(0.2):
         if not any(caller.is_alive() for caller in callers):
             return 1
-    end = time.monotonic() + CALL_S + GRACE_S + 5
+    end = time.monotonic() + options.deadline + GRACE_S + 60
     for caller in callers:
         caller.join(max(0, end - time.monotonic()))
     return int(any(caller.is_alive() for caller in callers))
@@ -134,6 +134,7 @@ def main():
     for option in ("address", "ca", "token", "log"):
         p.add_argument("--" + option, required=True)
     p.add_argument("--namespace", default="default")
+    p.add_argument("--deadline", type=float, default=CALL_S, help="seconds that the proxy has for a call")
     p.add_argument("target", nargs="+", help="GROUP/RANK")
     p = commands.add_parser("report")
     p.add_argument("log")

@@ -4,6 +4,7 @@
 
 callers_ranks=() # ranks that are called
 callers_since=0  # lines of the callers' log that are ignored
+callers_deadline=15 # seconds that the proxy has for a call
 
 # callers_start GROUP/RANK...: starts callers in the control plane's network. They use names, as programs in the cluster do.
 callers_start() {
@@ -17,7 +18,7 @@ callers_start() {
     kc -n "$ns" create token caller --audience=cadre --duration=24h >"$suite_dir/token"
     "$devcluster" exec -- env "${environment[@]}" "$suite_root/tests/lib/caller.py" call \
         --address "wss://$calls_host:9443" --namespace "$ns" --ca "$suite_dir/ca.pem" --token "$suite_dir/token" \
-        --log "$suite_dir/calls" "$@" </dev/null >"$suite_dir/callers" 2>&1 &
+        --log "$suite_dir/calls" --deadline "$callers_deadline" "$@" </dev/null >"$suite_dir/callers" 2>&1 &
     callers_pid=$!
     eventually 60 calls_answered 0 || bail_out "the callers get no answer"
 }

@@ -17,18 +17,20 @@ calls_install() {
     suite_images operator example "${calls_images[@]}"
     export HELM_CACHE_HOME=$suite_dir/helm HELM_CONFIG_HOME=$suite_dir/helm HELM_DATA_HOME=$suite_dir/helm
     "$devcluster" helm install cadre "$suite_root/charts/cadre" -n cadre-system --create-namespace --wait \
-        --post-renderer "$suite_root/tests/lib/probes.sh" --timeout 90s --set image.repository=localhost/cadre-operator --set image.tag=dev "$@" >"$tap_diag" 2>&1 ||
+        --post-renderer "$suite_root/tests/lib/probes.sh" --timeout 600s \
+        --set image.repository=localhost/cadre-operator --set image.tag=dev "$@" >"$tap_diag" 2>&1 ||
         bail_out "the operator does not come up"
     calls_ca >"$tap_diag" 2>&1 || bail_out "the operator does not tell its CA"
 }
 
 calls_ca() {
-    eventually 20 "$devcluster" exec -- curl --silent --show-error --insecure --fail --max-time 5 \
+    eventually 20 "$devcluster" exec -- curl --silent --show-error --insecure --fail --max-time 60 \
         --output "$suite_dir/ca.pem" "https://$calls_host:9443/v1/ca"
 }
 
-# cadre ARGUMENTS...: kubectl cadre, for an admin, in the namespace default.
+# cadre ARGUMENTS...: kubectl cadre, for an admin, in the namespace default. Only a hang meets the deadline of a call.
 cadre() {
+    [[ $1 != call || " $* " == *" --timeout "* ]] || set -- "$@" --timeout 300s
     PATH=$(dirname "$kubectl_cadre"):$PATH kc cadre "$@"
 }
 
@@ -43,10 +45,11 @@ calls_token() { # SERVICEACCOUNT [AUDIENCE]
     kc -n "$ns" create token "$1" "--audience=${2:-cadre}"
 }
 
-# rpc ID METHOD PARAMS: prints a request.
+# rpc ID METHOD PARAMS: prints a request. A call without a deadline gets one that only a hang meets.
 rpc() {
     jq -cn --argjson id "$1" --arg method "$2" --argjson params "$3" \
-        '{jsonrpc: "2.0", id: $id, method: $method, params: $params}'
+        '(if $method == "group.call" then {timeoutMs: 300000} else {} end) as $limit
+        | {jsonrpc: "2.0", id: $id, method: $method, params: ($limit + $params)}'
 }
 
 # calls_at IP: later requests go to that replica; "": to any replica.
@@ -63,7 +66,7 @@ post() {
     shift
     if [[ -n ${TOKEN:-} ]]; then set -- --header "Authorization: Bearer $TOKEN" "$@"; fi
     if [[ -n $calls_address ]]; then set -- --resolve "$calls_host:9443:$calls_address" "$@"; fi
-    "$devcluster" exec -- curl --silent --show-error --max-time 60 --cacert "$suite_dir/ca.pem" --data-binary @- \
+    "$devcluster" exec -- curl --silent --show-error --max-time 600 --cacert "$suite_dir/ca.pem" --data-binary @- \
         --header "Content-Type: application/json" --output "$suite_dir/answer" --write-out '%{http_code} ' "$@" "$url" &&
         cat "$suite_dir/answer"
 }

@@ -69,7 +69,7 @@ group_events() { # NAME: the reasons of its events
 }
 
 group_ready() { # NAME [SECONDS]
-    kc -n "$ns" wait --for=condition=Ready "wg/$1" "--timeout=${2:-20}s"
+    kc -n "$ns" wait --for=condition=Ready "wg/$1" "--timeout=$(patience "${2:-20}")s"
 }
 
 # group_reason NAME REASON [SECONDS]: the column STATUS of kubectl get becomes REASON.

@@ -18,6 +18,20 @@ inside() (
     exec nsenter "--net=$CADRE_NETWORK" -- "$@"
 )
 
+# kc ARGUMENTS...: kubectl. It gives the API server 10 s for a TLS handshake, and an API server that stands still needs
+# longer. Nothing was sent then, so kc tries again, unless the command reads standard input or goes on printing.
 kc() {
-    inside kubectl "$@"
+    local tries err status
+    case " $* " in *" - "* | *" -i "* | *" exec "* | *" logs "* | *" --watch "*)
+        inside kubectl "$@"
+        return
+        ;;
+    esac
+    for tries in 1 2 3 4 5; do
+        status=0
+        { err=$(inside kubectl "$@" 2>&1 >&3 3>&-) || status=$?; } 3>&1
+        [[ $status -ne 0 && $err == *"TLS handshake timeout"* && $tries -lt 5 ]] || break
+    done
+    [[ -z $err ]] || printf '%s\n' "$err" >&2
+    return "$status"
 }

@@ -112,7 +112,7 @@ def main():
     parser.add_argument("--port", type=int, default=9443)
     parser.add_argument("--path", required=True)
     parser.add_argument("--ca", required=True)
-    parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--sent", help="create this file once the other side has read the requests")
     options = parser.parse_args()
     requests = [line.encode() for line in sys.stdin.read().splitlines() if line]

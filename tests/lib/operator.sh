@@ -37,7 +37,7 @@ operator_said() {
 operator_http() { # NAME PATH [CURL-ARGUMENTS...]
     local name=$1 path=$2
     shift 2
-    inside curl --silent --show-error --max-time 5 "$@" "http://127.0.0.1:${operator_port[$name]}$path"
+    inside curl --silent --show-error --max-time 60 "$@" "http://127.0.0.1:${operator_port[$name]}$path"
 }
 
 operator_lives() { # NAME

@@ -123,7 +123,7 @@ outage() {
     check "... calls are answered" eventually 60 calls_answered "$outage_ended"
     echo "# calls: $(report 'del(.answering)' --since "$callers_since")"
     check "... every call was answered once, or failed by name" calls_accounted --since "$callers_since"
-    check "... no pod was made again, and no rank restarted" group_lives_are "$outage_lives"
+    check "... no pod was made again, and no rank restarted" eventually 20 group_lives_are "$outage_lives"
     check "... every state that was shown was true" is "" states_untrue
     outage_lives=$(group_lives)
     operators_fresh
@@ -182,7 +182,7 @@ operator_process() {
 }
 
 operators_ready() {
-    kc -n cadre-system rollout status deployment/cadre-operator --timeout=120s >/dev/null
+    kc -n cadre-system rollout status deployment/cadre-operator --timeout=600s >/dev/null
 }
 
 operators_log() {

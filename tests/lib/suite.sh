@@ -48,7 +48,7 @@ suite_cluster() {
 suite_start() {
     suite_cluster "$@"
     kc apply -f "$suite_root/crds/" >"$tap_diag" 2>&1 || bail_out "the CRDs cannot be applied"
-    kc wait --for=condition=Established --timeout=150s crd --all >"$tap_diag" 2>&1 || bail_out "the CRDs do not come up"
+    kc wait --for=condition=Established --timeout=600s crd --all >"$tap_diag" 2>&1 || bail_out "the CRDs do not come up"
 }
 
 # suite_image NAME: prints the path of an image's archive. A look at all files that it is built from takes seconds, so the
@@ -72,7 +72,7 @@ suite_images() {
 # Commands outside of checks must not fail, because the cases after them would test nothing.
 suite_error() {
     : >"$tap_diag"
-    bail_out "$1: $2"
+    bail_out "$1: $2, called from line $(caller 1 || true)"
 }
 
 # A failure in here is ignored: an explanation may look into a namespace that does not exist yet.

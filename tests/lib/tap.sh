@@ -42,11 +42,17 @@ tap_end() {
     [[ $tap_failed -eq 0 ]]
 }
 
-# eventually SECONDS COMMAND...: repeats the command until it succeeds. SECONDS are enough for a quiet machine. The limit is
-# five times as long, for a machine that gives the test a fifth of its time. The command's last output explains a failure.
-# The pauses grow, because each try takes CPU time from the programs that it waits for.
+# patience SECONDS: prints the limit for what takes a quiet machine that long. A busy machine gives the test a fifth of
+# its time, and each process may stand still for ten seconds several times. Only a hang takes longer than this limit.
+patience() {
+    echo $((120 + 5 * $1))
+}
+
+# eventually SECONDS COMMAND...: repeats the command until it succeeds. SECONDS are enough for a quiet machine (patience).
+# The command's last output explains a failure. The pauses grow, because each try takes CPU time from the programs that
+# it waits for.
 eventually() {
-    local end=$((SECONDS + 5 * $1)) pauses=(0.2 0.3 0.5 0.7) n=0
+    local end=$((SECONDS + $(patience "$1"))) pauses=(0.2 0.3 0.5 0.7) n=0
     shift
     until "$@" >"$tap_diag.try" 2>&1; do
         [[ $SECONDS -lt $end ]] || {

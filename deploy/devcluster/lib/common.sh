@@ -40,9 +40,10 @@ lock_take() {
 }
 
 # wait_until SECONDS WHAT [--alive PROCESS]... CMD...: repeats CMD until it succeeds, and gives up early if a PROCESS has
-# ended. CMD must be short: when this script is killed, nothing of it runs on for longer than one CMD.
+# ended. SECONDS are enough for a quiet machine. The limit is longer, because others may keep the machine busy. CMD must
+# be short: when this script is killed, nothing of it runs on for longer than one CMD.
 wait_until() {
-    local limit=$1 what=$2 end alive=() process
+    local limit=$((120 + 5 * $1)) what=$2 end alive=() process
     shift 2
     while [[ $1 == --alive ]]; do
         alive+=("$2")

@@ -66,15 +66,17 @@ apiserver_start() {
 
 api_ready() { [[ $(api_get /readyz) == ok ]]; }
 api_get() { # PATH
-    holder_net holder-control curl --silent --max-time 2 --cacert "$STATE/pki/ca.crt" --cert "$STATE/pki/admin.crt" \
+    holder_net holder-control curl --silent --max-time 20 --cacert "$STATE/pki/ca.crt" --cert "$STATE/pki/admin.crt" \
         --key "$STATE/pki/admin.key" "$API_URL$1"
 }
 
 apiserver_wait() { wait_until 120 "the API server" --alive etcd --alive kube-apiserver api_ready; }
 
-# With kwok, the Leases of thousands of nodes are renewed less often, so the controller notices a silent node later.
+# With kwok, the Leases of thousands of nodes are renewed less often, so the controller notices a silent node later. If
+# the machine is so busy that the API server needs long to start, kubelets may stand still for a while, too.
 controllers_start() {
     local grace=20s
+    [[ $((SECONDS - STARTED_AT)) -lt 20 ]] || grace=60s
     [[ $KWOK -eq 0 ]] || grace=100s
     process_start kube-controller-manager "$CGROUP/control" holder-control kube-controller-manager \
         --kubeconfig="$STATE/pki/controller-manager.conf" --authentication-kubeconfig="$STATE/pki/controller-manager.conf" \
@@ -138,7 +140,7 @@ EOF
 
 # Pods can be created once the controller has created the ServiceAccount of the namespace.
 namespace_ready() { [[ $(api_get /api/v1/namespaces/default/serviceaccounts/default) == *'"uid"'* ]]; }
-scheduler_ready() { [[ $(holder_net holder-control curl -sk --max-time 2 https://127.0.0.1:10259/readyz) == ok ]]; }
+scheduler_ready() { [[ $(holder_net holder-control curl -sk --max-time 20 https://127.0.0.1:10259/readyz) == ok ]]; }
 
 control_start() {
     holder_start holder-control "$CGROUP/control"

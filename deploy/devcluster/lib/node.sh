@@ -74,6 +74,11 @@ disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.snapshotter.v1.bl
   "io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.tracing"]
 [grpc]
 address = "/run/containerd/containerd.sock"
+# The defaults are 2 s and 5 s. Then containers on a machine that stands still get an unknown state.
+[timeouts]
+"io.containerd.timeout.shim.cleanup" = "60s"
+"io.containerd.timeout.shim.load" = "60s"
+"io.containerd.timeout.task.state" = "60s"
 [plugins.'io.containerd.cri.v1.images']
 snapshotter = "overlayfs"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
