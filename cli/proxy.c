@@ -20,7 +20,7 @@ enum {
     LINGER_STEP_US = 20 * 1000,
     REACH_MS = 30 * 1000, // the first connection must be welcomed within this time
     BESIDE_MS = 6 * 1000, // the same if another connection is welcomed already
-    DIALS = 3,            // dials that fit into this time during a survey: one that hangs must not take all of it
+    DIAL_MS = 2 * 1000,   // for one dial during a survey: one that hangs must not take all of this time
     CANCEL_MS = 500,      // for the answer of a canceled call, which comes at once
     LAST_LINES_MS = 600,  // lines that ranks print at the end of a call come a moment later
     TOKEN_MAX = 64 << 10,
@@ -108,7 +108,7 @@ static int open_client(struct proxy *c, const struct options *o, struct err *err
     options.token_in_hello = !c->server; // the API server would use the header itself
     options.ca_file = o->ca_file;
     options.max_body = RESULT_MAX;
-    options.connect_timeout_ms = o->verb == VERB_TOP ? c->reach_ms / DIALS : 0;
+    options.connect_timeout_ms = o->verb == VERB_TOP ? DIAL_MS : 0;
     options.on_connection = on_connection;
     options.on_output = o->logs ? on_output : NULL;
     options.ctx = c;
