@@ -249,6 +249,13 @@ void store_deleted(struct store *s, const struct object *o)
         drop(s, e);
 }
 
+void store_deleted_unread(struct store *s, const struct object_peek *g)
+{
+    struct stored_object *e = find(s, g->ns, g->name);
+    if (e && str_eq(e->object->meta.uid, g->uid))
+        drop(s, e);
+}
+
 void store_wrote(struct store *s, const struct object *o)
 {
     if (!store_is_past(s, o->meta.resource_version))

@@ -25,6 +25,8 @@ void store_put(struct store *s, const struct object *o);
 // Takes the deletion of `o` from a watch, with the resourceVersion of the deletion. It ignores the deletion if the
 // store has a newer object, because we may have created it again. Unknown objects are fine.
 void store_deleted(struct store *s, const struct object *o);
+// Takes the deletion of an object that cannot be decoded any more. It ignores a new object with the same name.
+void store_deleted_unread(struct store *s, const struct object_peek *g);
 // Takes the answer to our own write. It is visible at once, before the watch delivers it. It is ignored if the watch is
 // already past it, because it may have been deleted since.
 void store_wrote(struct store *s, const struct object *o);

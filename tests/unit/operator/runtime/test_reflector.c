@@ -129,6 +129,10 @@ static void assert_trace(const char *want)
     "{\"kind\":\"ServiceList\",\"metadata\":{\"resourceVersion\":\"" version "\",\"continue\":\"" more \
     "\"},\"items\":[" items "]}"
 
+#define BAD(uid, version)                                                                    \
+    "{\"kind\":\"Service\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ml\",\"uid\":\"" uid \
+    "\",\"resourceVersion\":\"" version "\",\"labels\":{\"x\":7}}}"
+
 static struct stub_call *expect(enum verb verb)
 {
     struct stub_call *call = stub_next(t.client);
@@ -393,6 +397,18 @@ static void a_known_object_that_becomes_bad_stays_as_it_was(void **state)
     assert_string_equal(held(), "a@1 ");
 }
 
+static void a_known_object_that_becomes_bad_goes_when_it_is_deleted(void **state)
+{
+    (void)state;
+    struct stub_call *watch = synced();
+    say(watch, EVENT("MODIFIED", BAD("u-a", "11")));
+    assert_string_equal(held(), "a@1 b@2 ");
+    say(watch, EVENT("DELETED", BAD("u-other", "12"))); // an earlier object with this name
+    assert_string_equal(held(), "a@1 b@2 ");
+    say(watch, EVENT("DELETED", BAD("u-a", "13")));
+    assert_string_equal(held(), "b@2 ");
+}
+
 static void what_is_known_already_is_not_read_again(void **state)
 {
     (void)state;
@@ -524,6 +540,7 @@ int main(void)
         REFLECTOR_TEST(a_bad_object_is_told_and_does_not_stop_the_others),
         REFLECTOR_TEST(a_list_that_is_older_than_the_watch_means_a_restored_backup),
         REFLECTOR_TEST(a_known_object_that_becomes_bad_stays_as_it_was),
+        REFLECTOR_TEST(a_known_object_that_becomes_bad_goes_when_it_is_deleted),
         REFLECTOR_TEST(what_is_known_already_is_not_read_again),
         REFLECTOR_TEST(an_event_may_be_written_in_any_way),
         REFLECTOR_TEST(a_line_that_is_no_event_ends_the_watch),
