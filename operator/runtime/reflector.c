@@ -286,7 +286,7 @@ static bool swap(struct reflector *r, const struct watch_step *step)
 {
     bool first = !store_synced(r->store);
     r->busy = true;
-    if (r->options.on_restored && store_is_ahead(r->store, step->resource_version)) {
+    if (r->options.on_restored && store_list_goes_back(r->store, step->resource_version)) {
         r->options.on_restored(r->options.ctx, store_kind(r->store));
         return leave(r);
     }

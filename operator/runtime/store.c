@@ -37,6 +37,7 @@ struct store {
     bool synced;
     uint32_t mark;
     char seen[VERSION_MAX]; // the watch has reported everything up to this resourceVersion; "" = nothing yet
+    char kept[VERSION_MAX]; // the oldest object that the present list has in an older version; "" = there is none
     struct table indexes[INDEX_COUNT];
     struct {
         store_fn fn;
@@ -175,6 +176,12 @@ static void drop(struct store *s, struct stored_object *e)
     object_unref(old);
 }
 
+static void note(char to[VERSION_MAX], const char *resource_version)
+{
+    if (!str_empty(resource_version) && strlen(resource_version) < VERSION_MAX)
+        snprintf(to, VERSION_MAX, "%s", resource_version);
+}
+
 static bool newer(const struct object *a, const struct object *b)
 {
     return resource_version_cmp(a->meta.resource_version, b->meta.resource_version) > 0;
@@ -231,15 +238,17 @@ void store_subscribe(struct store *s, store_fn fn, void *ctx)
 
 void store_saw(struct store *s, const char *resource_version)
 {
-    if (!str_empty(resource_version) && strlen(resource_version) < sizeof s->seen &&
-        (!*s->seen || resource_version_cmp(resource_version, s->seen) > 0))
-        snprintf(s->seen, sizeof s->seen, "%s", resource_version);
+    if (!*s->seen || resource_version_cmp(resource_version, s->seen) > 0)
+        note(s->seen, resource_version);
 }
 
 void store_put(struct store *s, const struct object *o)
 {
-    struct stored_object *e = apply(s, get(s, o), o);
-    e->mark = s->mark;
+    struct stored_object *known = get(s, o);
+    const char *version = known && newer(known->object, o) ? known->object->meta.resource_version : NULL;
+    if (version && (!*s->kept || resource_version_cmp(version, s->kept) < 0))
+        note(s->kept, version);
+    apply(s, known, o)->mark = s->mark;
 }
 
 void store_deleted(struct store *s, const struct object *o)
@@ -273,14 +282,16 @@ bool store_is_past(const struct store *s, const char *resource_version)
     return *s->seen && resource_version_cmp(resource_version, s->seen) <= 0;
 }
 
-bool store_is_ahead(const struct store *s, const char *resource_version)
-{
-    return *s->seen && resource_version_cmp(resource_version, s->seen) < 0;
-}
-
 void store_list_begin(struct store *s)
 {
     s->mark++;
+    s->kept[0] = '\0';
+}
+
+bool store_list_goes_back(const struct store *s, const char *resource_version)
+{
+    return (*s->seen && resource_version_cmp(resource_version, s->seen) < 0) ||
+           (*s->kept && resource_version_cmp(s->kept, resource_version) <= 0);
 }
 
 void store_keep(struct store *s, const struct object_peek *g)
