@@ -146,8 +146,12 @@ static void on_bad_change(struct reflector *r, const struct watch_event *e, cons
 {
     struct object_peek g;
     report_bad(r, bad);
-    if (!r->stopping && e->type == WATCH_DELETED && object_identify(e->object, e->object_len, &g))
+    if (r->stopping || !object_identify(e->object, e->object_len, &g))
+        return;
+    if (e->type == WATCH_DELETED)
         store_deleted_unread(r->store, &g);
+    else
+        store_keep(r->store, &g);
 }
 
 static int on_line(void *ctx, const char *line, size_t len, struct err *err)

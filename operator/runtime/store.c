@@ -3,6 +3,7 @@
 // no key. The chains are doubly linked, so the cost of a change does not depend on the size of its group.
 #include "operator/runtime/store.h"
 
+#include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/pod.h"
@@ -39,6 +40,7 @@ struct store {
     char seen[VERSION_MAX]; // the watch has reported everything up to this resourceVersion; "" = nothing yet
     char kept[VERSION_MAX]; // the oldest object that the present list has in an older version; "" = there is none
     struct table indexes[INDEX_COUNT];
+    struct map unread; // UIDs of objects that cannot be decoded and are not in the store; value: their mark
     struct {
         store_fn fn;
         void *ctx;
@@ -221,6 +223,7 @@ void store_free(struct store *s)
         }
     for (enum index i = 0; i < INDEX_COUNT; i++)
         free(s->indexes[i].slots);
+    map_done(&s->unread);
     free(s);
 }
 
@@ -242,18 +245,26 @@ void store_saw(struct store *s, const char *resource_version)
         note(s->seen, resource_version);
 }
 
+static void forget_unread(struct store *s, const char *uid)
+{
+    if (s->unread.used && uid)
+        map_del(&s->unread, uid);
+}
+
 void store_put(struct store *s, const struct object *o)
 {
     struct stored_object *known = get(s, o);
     const char *version = known && newer(known->object, o) ? known->object->meta.resource_version : NULL;
     if (version && (!*s->kept || resource_version_cmp(version, s->kept) < 0))
         note(s->kept, version);
+    forget_unread(s, o->meta.uid);
     apply(s, known, o)->mark = s->mark;
 }
 
 void store_deleted(struct store *s, const struct object *o)
 {
     struct stored_object *e = get(s, o);
+    forget_unread(s, o->meta.uid);
     if (e && !newer(e->object, o))
         drop(s, e);
 }
@@ -261,6 +272,7 @@ void store_deleted(struct store *s, const struct object *o)
 void store_deleted_unread(struct store *s, const struct object_peek *g)
 {
     struct stored_object *e = find(s, g->ns, g->name);
+    forget_unread(s, g->uid);
     if (e && str_eq(e->object->meta.uid, g->uid))
         drop(s, e);
 }
@@ -299,6 +311,25 @@ void store_keep(struct store *s, const struct object_peek *g)
     struct stored_object *e = find(s, g->ns, g->name);
     if (e && str_eq(e->object->meta.uid, g->uid))
         e->mark = s->mark;
+    else
+        map_set(&s->unread, g->uid, (void *)(uintptr_t)s->mark);
+}
+
+bool store_is_unread(const struct store *s, const char *uid)
+{
+    return map_has(&s->unread, uid);
+}
+
+static void drop_unread(struct store *s)
+{
+    struct map listed = MAP_INIT;
+    const char *uid;
+    void *mark;
+    for (size_t i = 0; map_next(&s->unread, &i, &uid, &mark);)
+        if ((uintptr_t)mark == s->mark)
+            map_set(&listed, uid, mark);
+    map_done(&s->unread);
+    s->unread = listed;
 }
 
 void store_list_swap(struct store *s, const char *resource_version)
@@ -310,6 +341,7 @@ void store_list_swap(struct store *s, const char *resource_version)
             if (e->mark != s->mark && resource_version_cmp(e->object->meta.resource_version, resource_version) <= 0)
                 drop(s, e);
         }
+    drop_unread(s);
     store_saw(s, resource_version);
     s->synced = true;
 }

@@ -409,6 +409,26 @@ static void a_known_object_that_becomes_bad_stays_as_it_was(void **state)
     assert_string_equal(held(), "a@1 ");
 }
 
+static void a_bad_object_that_was_never_read_is_known_by_its_uid(void **state)
+{
+    (void)state;
+    answer_list(LIST("10", "", BAD("u-a", "1") "," OBJECT("b", "2")));
+    assert_true(store_is_unread(t.store, "u-a"));
+    assert_false(store_is_unread(t.store, "u-b"));
+    struct stub_call *watch = expect(VERB_WATCH);
+    say(watch, EVENT("DELETED", BAD("u-a", "11")));
+    assert_false(store_is_unread(t.store, "u-a"));
+    say(watch, EVENT("ADDED", BAD("u-new", "12")));
+    assert_true(store_is_unread(t.store, "u-new"));
+    stub_answer(watch, 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    answer_list(LIST("20", "", OBJECT("b", "2")));
+    assert_false(store_is_unread(t.store, "u-new"));
+    watch = expect(VERB_WATCH);
+    say(watch, EVENT("ADDED", BAD("u-a", "21")) EVENT("MODIFIED", OBJECT("a", "22")));
+    assert_false(store_is_unread(t.store, "u-a")); // it can be read again
+    assert_string_equal(held(), "a@22 b@2 ");
+}
+
 static void a_known_object_that_becomes_bad_goes_when_it_is_deleted(void **state)
 {
     (void)state;
@@ -557,6 +577,7 @@ int main(void)
         REFLECTOR_TEST(a_list_that_is_older_than_the_watch_means_a_restored_backup),
         REFLECTOR_TEST(an_older_object_in_a_newer_list_means_a_restored_backup),
         REFLECTOR_TEST(a_known_object_that_becomes_bad_stays_as_it_was),
+        REFLECTOR_TEST(a_bad_object_that_was_never_read_is_known_by_its_uid),
         REFLECTOR_TEST(a_known_object_that_becomes_bad_goes_when_it_is_deleted),
         REFLECTOR_TEST(what_is_known_already_is_not_read_again),
         REFLECTOR_TEST(an_event_may_be_written_in_any_way),
