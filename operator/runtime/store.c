@@ -27,6 +27,11 @@ struct stored_object {
     uint32_t mark; // number of the last list that contained the object
 };
 
+struct unread {
+    uint32_t mark; // as in stored_object
+    char uid[64];
+};
+
 struct table {
     struct stored_object **slots;
     size_t size; // a power of two; 0 until first use
@@ -40,7 +45,7 @@ struct store {
     char seen[VERSION_MAX]; // the watch has reported everything up to this resourceVersion; "" = nothing yet
     char kept[VERSION_MAX]; // the oldest object that the present list has in an older version; "" = there is none
     struct table indexes[INDEX_COUNT];
-    struct map unread; // UIDs of objects that cannot be decoded and are not in the store; value: their mark
+    struct map unread; // objects that cannot be decoded and are not in the store: "namespace/name" -> struct unread
     struct {
         store_fn fn;
         void *ctx;
@@ -203,6 +208,42 @@ static struct stored_object *apply(struct store *s, struct stored_object *e, con
     return add(s, o);
 }
 
+static void remember_unread(struct store *s, const struct object_peek *g)
+{
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", g->ns, g->name);
+    struct unread *u = map_get(&s->unread, key);
+    if (!u)
+        map_set(&s->unread, key, u = xcalloc(1, sizeof *u));
+    u->mark = s->mark;
+    snprintf(u->uid, sizeof u->uid, "%s", g->uid);
+}
+
+// uid NULL: whatever its UID is, because there is another object with its name now.
+static void forget_unread(struct store *s, const struct meta *m, const char *uid)
+{
+    if (!s->unread.used)
+        return;
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, m->name);
+    const struct unread *u = map_get(&s->unread, key);
+    if (u && (!uid || str_eq(u->uid, uid)))
+        free(map_del(&s->unread, key));
+}
+
+// Forgets those that the present list does not have.
+static void drop_unread(struct store *s)
+{
+    struct map listed = MAP_INIT;
+    const char *key;
+    void *value;
+    for (size_t i = 0; map_next(&s->unread, &i, &key, &value);)
+        if (((const struct unread *)value)->mark == s->mark)
+            map_set(&listed, key, value);
+        else
+            free(value);
+    map_done(&s->unread);
+    s->unread = listed;
+}
+
 struct store *store_new(enum kind kind)
 {
     struct store *s = xcalloc(1, sizeof *s);
@@ -223,7 +264,8 @@ void store_free(struct store *s)
         }
     for (enum index i = 0; i < INDEX_COUNT; i++)
         free(s->indexes[i].slots);
-    map_done(&s->unread);
+    s->mark++;
+    drop_unread(s);
     free(s);
 }
 
@@ -245,26 +287,20 @@ void store_saw(struct store *s, const char *resource_version)
         note(s->seen, resource_version);
 }
 
-static void forget_unread(struct store *s, const char *uid)
-{
-    if (s->unread.used && uid)
-        map_del(&s->unread, uid);
-}
-
 void store_put(struct store *s, const struct object *o)
 {
     struct stored_object *known = get(s, o);
     const char *version = known && newer(known->object, o) ? known->object->meta.resource_version : NULL;
     if (version && (!*s->kept || resource_version_cmp(version, s->kept) < 0))
         note(s->kept, version);
-    forget_unread(s, o->meta.uid);
+    forget_unread(s, &o->meta, NULL);
     apply(s, known, o)->mark = s->mark;
 }
 
 void store_deleted(struct store *s, const struct object *o)
 {
     struct stored_object *e = get(s, o);
-    forget_unread(s, o->meta.uid);
+    forget_unread(s, &o->meta, o->meta.uid);
     if (e && !newer(e->object, o))
         drop(s, e);
 }
@@ -272,7 +308,7 @@ void store_deleted(struct store *s, const struct object *o)
 void store_deleted_unread(struct store *s, const struct object_peek *g)
 {
     struct stored_object *e = find(s, g->ns, g->name);
-    forget_unread(s, g->uid);
+    forget_unread(s, &(struct meta){.ns = g->ns, .name = g->name}, g->uid);
     if (e && str_eq(e->object->meta.uid, g->uid))
         drop(s, e);
 }
@@ -312,24 +348,22 @@ void store_keep(struct store *s, const struct object_peek *g)
     if (e && str_eq(e->object->meta.uid, g->uid))
         e->mark = s->mark;
     else
-        map_set(&s->unread, g->uid, (void *)(uintptr_t)s->mark);
+        remember_unread(s, g);
 }
 
 bool store_is_unread(const struct store *s, const char *uid)
 {
-    return map_has(&s->unread, uid);
+    void *value;
+    for (size_t i = 0; map_next(&s->unread, &i, NULL, &value);)
+        if (str_eq(((const struct unread *)value)->uid, uid))
+            return true;
+    return false;
 }
 
-static void drop_unread(struct store *s)
+bool store_has_unread(const struct store *s, const char *ns, const char *name)
 {
-    struct map listed = MAP_INIT;
-    const char *uid;
-    void *mark;
-    for (size_t i = 0; map_next(&s->unread, &i, &uid, &mark);)
-        if ((uintptr_t)mark == s->mark)
-            map_set(&listed, uid, mark);
-    map_done(&s->unread);
-    s->unread = listed;
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
+    return map_has(&s->unread, key);
 }
 
 void store_list_swap(struct store *s, const char *resource_version)

@@ -38,11 +38,12 @@ bool store_is_past(const struct store *s, const char *resource_version);
 
 // Between begin and swap, store_put() marks the objects of a list. Swap deletes the objects without a mark, unless they
 // are newer than the list: we have written those meanwhile. Another begin starts over. If an object of the list cannot
-// be decoded, store_keep() marks what is known of it, because it still exists. If nothing is known of it, its UID is
-// remembered for store_is_unread().
+// be decoded, store_keep() marks what is known of it, because it still exists. If nothing is known of it, it is
+// remembered for store_is_unread() and store_has_unread().
 void store_list_begin(struct store *s);
 void store_keep(struct store *s, const struct object_peek *g);
 bool store_is_unread(const struct store *s, const char *uid);
+bool store_has_unread(const struct store *s, const char *ns, const char *name);
 // Returns true if a list of this version, whose objects store_put() took, goes back in time. It is older than what the
 // watch has seen. Or it has an older version of an object than the store has, although that one is not newer than the
 // list.
