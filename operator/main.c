@@ -173,8 +173,23 @@ static void on_disbelieved(const struct cadre_operator *o, const char *holder, i
              "lease", o->options->lease_name, "holder", holder, "duration_ms", log_i64(duration_ms), NULL);
 }
 
+static void on_restored(void *ctx, enum kind kind)
+{
+    struct cadre_operator *o = ctx;
+    log_error(
+        "the API server has older data than before, so a backup of etcd was restored: exiting, to read all objects "
+        "again after the restart",
+        "kind", kind_info(kind)->kind, NULL);
+    o->exit_code = 1;
+    loop_stop(o->loop);
+}
+
 static void on_news(void *ctx, const struct leader_news *news)
 {
+    if (news->restored) {
+        on_restored(ctx, KIND_LEASE);
+        return;
+    }
     if (news->error)
         log_warn("the lease cannot be read or written", "error", news->error->msg, NULL);
     if (news->lost)
@@ -252,17 +267,6 @@ static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
 {
     (void)ctx;
     log_error("an object cannot be read and is ignored", "kind", kind_info(kind)->kind, "error", err->msg, NULL);
-}
-
-static void on_restored(void *ctx, enum kind kind)
-{
-    struct cadre_operator *o = ctx;
-    log_error(
-        "the API server has older data than before, so a backup of etcd was restored: exiting, to read all objects "
-        "again after the restart",
-        "kind", kind_info(kind)->kind, NULL);
-    o->exit_code = 1;
-    loop_stop(o->loop);
 }
 
 static void mirror_start(struct cadre_operator *o, const struct mirror *m)

@@ -411,7 +411,6 @@ int ws_session_writable(struct ws_session *s)
 static void note_close(struct ws_session *s, unsigned code, const char *reason, size_t len)
 {
     s->closing = s->told = true;
-    ws_queue_done(&s->queue);
     set_close(s, code, reason, len);
 }
 
@@ -508,10 +507,10 @@ static void cut_silent(struct ws_session *s, const char *why)
     hang_up(s);
 }
 
-// Includes what libwebsockets holds because the socket did not take it.
+// Includes what libwebsockets holds because the socket did not take it. After a close frame, the queue is not sent.
 static bool has_unsent(const struct ws_session *s)
 {
-    return ws_queue_bytes(&s->queue) || lws_partial_buffered(s->connection->wsi);
+    return (!s->told && ws_queue_bytes(&s->queue)) || lws_partial_buffered(s->connection->wsi);
 }
 
 // A client whose data is not read cannot be heard. But the server sees whether it takes waiting data.

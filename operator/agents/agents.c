@@ -458,6 +458,9 @@ void agents_clock_moved(struct agents *a, int64_t ms)
         struct reported_pod *p = value;
         p->changed_ms += p->changed_ms ? ms : 0;
         p->heard_ms += p->heard_ms ? ms : 0;
+        p->ending_ms += p->ending_ms ? ms : 0;
+        for (size_t k = 0; k < p->n_groups; k++)
+            reported_group_clock_moved(p->groups[k], ms);
     }
 }
 

@@ -307,6 +307,13 @@ void reported_group_lost(struct reported_group *g)
     g->sent = 0;
 }
 
+void reported_group_clock_moved(struct reported_group *g, int64_t ms)
+{
+    g->error_ms += g->error_ms ? ms : 0;
+    for (size_t i = 0; i < g->n_processes; i++)
+        g->processes[i].now.ended_ms += g->processes[i].now.ended_ms ? ms : 0;
+}
+
 bool reported_group_idle(const struct reported_group *g)
 {
     return g->state == AGENT_IDLE && !g->sent;

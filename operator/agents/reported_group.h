@@ -36,6 +36,7 @@ void reported_group_free(struct reported_group *g);
 int reported_group_update(struct reported_group *g, const struct decoded_report *r, int64_t now_ms, struct err *err);
 void reported_group_sent(struct reported_group *g, uint8_t type, int32_t attempt);
 void reported_group_lost(struct reported_group *g); // the connection was lost: sent commands get no answer
+void reported_group_clock_moved(struct reported_group *g, int64_t ms); // somebody set our own clock by this much
 // Returns true if nothing is lost by forgetting it.
 bool reported_group_idle(const struct reported_group *g);
 // Sets all facts except those about the connection.

@@ -190,12 +190,40 @@ static const struct endpointslice *const *own_slices(const struct group_controll
     return slices;
 }
 
+static bool any_unread(const struct group_controller *c, const struct workergroup *wg)
+{
+    for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
+        if (store_has_unread(c->stores[KIND_PLACEMENTGROUP], wg->obj.meta.ns, wg->spec.placement_groups[i].name))
+            return true;
+    return false;
+}
+
+// The PlacementGroup where it runs exists, but cannot be read. The processes run on, until it can be read or is
+// deleted.
+static bool waits_for_reader(const struct group_controller *c, const struct group_view *v, struct arena *a,
+                             struct plan *ret)
+{
+    enum { LOOK_AGAIN_MS = 10 * 1000 };
+    const struct workergroup_status *s = &v->wg->status;
+    const struct condition *scheduled = condition_find(s->conditions, s->n_conditions, COND_SCHEDULED);
+    bool bound = scheduled && scheduled->status == CONDITION_TRUE;
+    if (!bound || v->wg->spec.suspend || !any_unread(c, v->as_running ? v->as_running : v->wg))
+        return false;
+    plan_init(ret, a);
+    memcpy(ret->waits, v->gang.memory->waits, sizeof ret->waits);
+    ret->master = v->gang.memory->master ? v->gang.memory->master : s->master_addr;
+    plan_requeue(ret, LOOK_AGAIN_MS);
+    return true;
+}
+
 static void decide(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret)
 {
     struct group_controller *c = ctx;
     const struct workergroup *wg = workergroup_of(o);
     struct group_view v = {
         .wg = wg, .as_running = running_spec(wg, a), .gang = *gang, .leading_ms = c->shared.time.leading_ms};
+    if (waits_for_reader(c, &v, a, ret))
+        return;
     v.gang.service = reconciler_service(&c->reconciler, o->meta.ns, o->meta.name);
     if (wg->spec.n_placement_groups)
         bundles_view_fill(&c->reconciler, c->users, c->peers.agents, wg, a, &v);

@@ -19,19 +19,20 @@ struct orphans {
     bool running;
 };
 
-void orphans_now(struct orphans *e, const char *ns, const char *placementgroup)
-{
-    const struct object *plg = store_get(e->stores[KIND_PLACEMENTGROUP], ns, placementgroup);
-    if (plg && e->agents && e->running && kube_may_decide(e->client))
-        placementgroup_users_stop_orphans(e->users, e->agents, e->stores[KIND_POD], plg);
-}
-
 void orphans_later(struct orphans *e, const char *ns, const char *placementgroup)
 {
     _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, placementgroup);
     map_set(&e->waiting, key, e);
     if (!loop_timer_armed(e->timer))
         loop_timer_arm(e->timer, DELAY_MS);
+}
+
+void orphans_now(struct orphans *e, const char *ns, const char *placementgroup)
+{
+    const struct object *plg = store_get(e->stores[KIND_PLACEMENTGROUP], ns, placementgroup);
+    bool may = plg && e->agents && e->running && kube_may_decide(e->client);
+    if (may && placementgroup_users_stop_orphans(e->users, e->agents, e->stores, plg))
+        orphans_later(e, ns, placementgroup);
 }
 
 static void on_time(void *ctx)

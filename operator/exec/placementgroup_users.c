@@ -158,22 +158,28 @@ static void stop(struct agents *agents, const struct object *pod, const struct a
     arena_done(&a);
 }
 
-void placementgroup_users_stop_orphans(const struct placementgroup_users *t, struct agents *agents,
-                                       const struct store *pods, const struct object *placementgroup)
+bool placementgroup_users_stop_orphans(const struct placementgroup_users *t, struct agents *agents,
+                                       struct store *const *stores, const struct object *placementgroup)
 {
     const struct meta *m = &placementgroup->meta;
     int64_t grace_s = podagent_grace_s(group_bundles_template_grace_s(placementgroup_of(placementgroup)));
     struct arena a = ARENA_INIT;
     const struct object *const *owned;
-    size_t n = store_by_owner(pods, m, &a, &owned);
+    size_t n = store_by_owner(stores[KIND_POD], m, &a, &owned);
+    bool unread = false;
     for (size_t i = 0; i < n; i++) {
         struct agent_group *groups;
         size_t n_groups = agents_groups(agents, owned[i]->meta.uid, &a, &groups);
         for (size_t k = 0; k < n_groups; k++) {
             bool runs = groups[k].state != AGENT_IDLE && groups[k].state != AGENT_STOPPING;
-            if (runs && !placementgroup_users_has(t, m->ns, m->name, groups[k].uid))
+            if (!runs || placementgroup_users_has(t, m->ns, m->name, groups[k].uid))
+                continue;
+            if (store_is_unread(stores[KIND_WORKERGROUP], groups[k].uid))
+                unread = true;
+            else
                 stop(agents, owned[i], &groups[k], grace_s);
         }
     }
     arena_done(&a);
+    return unread;
 }

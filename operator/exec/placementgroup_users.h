@@ -27,6 +27,7 @@ bool placementgroup_users_has(const struct placementgroup_users *t, const char *
                               const char *group_uid);
 
 // Tells the agents of this PlacementGroup's pods to stop processes of groups that do not use it any more. These groups
-// were deleted, or run elsewhere.
-void placementgroup_users_stop_orphans(const struct placementgroup_users *t, struct agents *agents,
-                                       const struct store *pods, const struct object *placementgroup);
+// were deleted, or run elsewhere. Returns true if there are processes of a group that cannot be read: nobody knows
+// whether it uses the PlacementGroup, so they run on. Then call it again later.
+bool placementgroup_users_stop_orphans(const struct placementgroup_users *t, struct agents *agents,
+                                       struct store *const *stores, const struct object *placementgroup);

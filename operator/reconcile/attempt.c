@@ -57,7 +57,7 @@ void attempt_begin_in_place(struct group_decision *d, const char *message)
     }
     gang_commit(&d->gang, true);
     for (int32_t i = 0; i < c->replicas; i++)
-        if (c->failed[i])
+        if (c->failed[i] && group_pods_leads(c, i)) // the replicas in one pod fail together
             gang_delete_pod(&d->gang, c->current[i], STAGE_SECOND);
     commands_stop_older(d, STAGE_SECOND);
 }

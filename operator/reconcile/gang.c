@@ -70,7 +70,8 @@ void gang_add_pod(struct gang_decision *g, const char *name, const char *body, c
 
 void gang_delete_pod(struct gang_decision *g, const struct pod *p, int stage)
 {
-    bool lost = pod_node_gone(g->v->cluster, p, g->spec->node_lost_s, g->v->now_ms, NULL);
+    int32_t node_lost_s = g->owner->node_lost_s ? g->owner->node_lost_s(g, p) : g->spec->node_lost_s;
+    bool lost = pod_node_gone(g->v->cluster, p, node_lost_s, g->v->now_ms, NULL);
     if (!g->borrowed || !(lost || pod_terminal(p)))
         plan_delete_pod(g->plan, p, lost, stage);
 }

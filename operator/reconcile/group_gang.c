@@ -212,6 +212,11 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
         gang_wait(g, reason, message);
 }
 
+static int32_t node_lost_s(struct gang_decision *g, const struct pod *p)
+{
+    return group_bundles_node_lost_s(decision_of(g)->v, p);
+}
+
 static bool refused_now(const struct group_decision *d)
 {
     const struct gang_memory *m = d->v->gang.memory;
@@ -220,7 +225,7 @@ static bool refused_now(const struct group_decision *d)
 
 void group_gang_init(struct group_decision *d)
 {
-    static const struct gang_owner owner = {draft, dry_run, service, bundles, create, give_back};
+    static const struct gang_owner owner = {draft, dry_run, service, bundles, create, give_back, node_lost_s};
     static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY,    COND_SUCCEEDED,
                                         COND_FAILED,   COND_SUSPENDED, COND_GPU_LOST, NULL};
     const struct workergroup *wg = d->wg;

@@ -279,7 +279,7 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
 
 void placementgroup_gang_init(struct placementgroup_decision *d)
 {
-    static const struct gang_owner owner = {draft, dry_run, service, bundles, create, give_back};
+    static const struct gang_owner owner = {draft, dry_run, service, bundles, create, give_back, NULL};
     static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_FAILED, NULL};
     const struct placementgroup *plg = d->plg;
     const struct placementgroup_status *s = &plg->status;

@@ -30,6 +30,7 @@ struct election_state {
     unsigned holders;        // how often it saw that another replica leads
     unsigned disbelieved;    // how often it did not believe a holder
     unsigned errors;
+    bool restored;   // since the loop looked last, as in struct leader_news
     int64_t away_ms; // the longest time since the loop looked last, as in struct leader_news
     char holder[HOLDER_SIZE], watches[WATCHES_SIZE];
     char disbelieved_holder[HOLDER_SIZE];
@@ -88,6 +89,7 @@ static void on_leader(void *ctx, const struct leader_news *n)
     struct election_state *s = state_begin(ctx);
     s->terms += n->elected;
     s->leading = n->elected || (s->leading && !n->lost);
+    s->restored = s->restored || n->restored;
     s->away_ms = MAX(s->away_ms, n->away_ms);
     if (n->error) {
         s->errors++;
@@ -175,6 +177,7 @@ static void tell(struct election *e, const struct election_state *before, const 
         .disbelieved_ms = now->disbelieved_ms,
         .holder = holder ? now->holder : NULL,
         .watches = now->watches,
+        .restored = now->restored,
         .away_ms = now->away_ms,
     };
     o->news(o->ctx, &news);
@@ -187,6 +190,7 @@ static void on_news(void *ctx)
     pthread_mutex_lock(&e->lock);
     e->told = e->state;
     e->state.n_exchanges = 0;
+    e->state.restored = false;
     e->state.away_ms = 0;
     pthread_mutex_unlock(&e->lock);
     tell_exchanges(e, &e->told);

@@ -110,6 +110,7 @@ static void tell(const struct leader *l, const struct leader_output *out, const 
         .disbelieved_ms = l->fsm.duration_ms,
         .holder = holder ? l->fsm.holder : NULL,
         .watches = l->fsm.watches,
+        .restored = out->restored,
         .away_ms = out->away_ms,
     };
     l->options.news(l->options.ctx, &news);

@@ -19,6 +19,7 @@ struct leader_news {
     const char *disbelieved;
     int64_t disbelieved_ms;
     const char *holder, *watches; // the new leader, and the namespaces that it acts on ("" = not known). NULL = no news
+    bool restored;                // the record is older than before: somebody has restored a backup of etcd
     int64_t away_ms;              // the API server answers again, after it did not for this time; 0 = no such news
 };
 

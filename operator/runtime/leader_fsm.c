@@ -33,12 +33,13 @@ static bool is_held_by_other(const struct leader_fsm *f, int64_t now)
     return *f->holder && !is_mine(f) && now < ends_ms(f);
 }
 
-// Takes the record over. Returns true if another replica has become the holder.
-static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
+// Takes the record over.
+static void observe(struct leader_fsm *f, const struct lease *l, int64_t now, struct leader_output *out)
 {
     const char *holder = l->holder ? l->holder : "";
     bool new_holder = !str_eq(f->holder, holder);
     const char *version = l->obj.meta.resource_version ? l->obj.meta.resource_version : "";
+    out->restored = *f->version && *version && resource_version_cmp(version, f->version) < 0;
     if (new_holder || !*f->version || !str_eq(f->version, version))
         f->observed_ms = now;
     snprintf(f->version, sizeof f->version, "%s", version);
@@ -48,7 +49,7 @@ static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
     f->duration_ms = (int64_t)MAX(l->duration_s, 0) * 1000;
     f->acquired_wall_ms = l->acquired_ms;
     f->transitions = l->transitions;
-    return new_holder && !is_mine(f); // it is mine if an answer was lost, or an edit was reverted
+    out->holder_changed = new_holder && !is_mine(f); // it is mine if an answer was lost, or an edit was reverted
 }
 
 static void try_by(struct leader_fsm *f, int64_t end)
@@ -97,7 +98,7 @@ static enum leader_action on_tick(struct leader_fsm *f, int64_t now)
 
 static enum leader_action on_got(struct leader_fsm *f, const struct leader_input *in, struct leader_output *out)
 {
-    out->holder_changed = observe(f, in->lease, in->mono_ms);
+    observe(f, in->lease, in->mono_ms, out);
     if (f->state == LEADER_LEADING && *f->holder && !is_mine(f)) {
         lose(f, out);
     }
@@ -127,7 +128,7 @@ static enum leader_action on_missing(struct leader_fsm *f, int64_t now)
 
 static enum leader_action on_wrote(struct leader_fsm *f, const struct leader_input *in, struct leader_output *out)
 {
-    out->holder_changed = observe(f, in->lease, in->mono_ms);
+    observe(f, in->lease, in->mono_ms, out);
     if (in->mono_ms >= f->sent_ms + f->rules.renew_deadline_ms) { // too long ago to be useful
         f->next_ms = in->mono_ms;
         return LEADER_DO_NOTHING;

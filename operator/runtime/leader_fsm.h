@@ -51,6 +51,7 @@ struct leader_output {
     bool elected, lost;
     bool holder_changed; // see leader_fsm.holder
     int64_t away_ms;     // the API server answers again after this time; 0 = no such news
+    bool restored;       // the record is older than the one before: somebody has restored a backup of etcd
     bool disbelieved;    // leader_fsm.holder did not renew, and we take its Lease before its duration_ms are over
 };
 

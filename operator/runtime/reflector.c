@@ -80,9 +80,9 @@ static int on_item(void *ctx, const char *json, size_t len, struct err *err)
     struct err bad = ERR_INIT;
     struct object_peek g;
     if (object_decode(store_kind(r->store), json, len, &o, &bad) < 0) {
-        report_bad(r, &bad);
         if (object_identify(json, len, &g))
             store_keep(r->store, &g);
+        report_bad(r, &bad);
     } else {
         store_put(r->store, o);
         object_unref(o);
@@ -141,6 +141,19 @@ static int on_change(struct reflector *r, const struct watch_event *e, struct er
     return 0;
 }
 
+// An object that cannot be decoded stays as it was, until it is deleted.
+static void on_bad_change(struct reflector *r, const struct watch_event *e, const struct err *bad)
+{
+    struct object_peek g;
+    report_bad(r, bad);
+    if (r->stopping || !object_identify(e->object, e->object_len, &g))
+        return;
+    if (e->type == WATCH_DELETED)
+        store_deleted_unread(r->store, &g);
+    else
+        store_keep(r->store, &g);
+}
+
 static int on_line(void *ctx, const char *line, size_t len, struct err *err)
 {
     struct reflector *r = ctx;
@@ -157,7 +170,7 @@ static int on_line(void *ctx, const char *line, size_t len, struct err *err)
         return 0;
     }
     if (on_change(r, &e, &bad) < 0)
-        report_bad(r, &bad);
+        on_bad_change(r, &e, &bad);
     return go_on(r, err);
 }
 
@@ -277,7 +290,7 @@ static bool swap(struct reflector *r, const struct watch_step *step)
 {
     bool first = !store_synced(r->store);
     r->busy = true;
-    if (r->options.on_restored && store_is_ahead(r->store, step->resource_version)) {
+    if (r->options.on_restored && store_list_goes_back(r->store, step->resource_version)) {
         r->options.on_restored(r->options.ctx, store_kind(r->store));
         return leave(r);
     }

@@ -3,6 +3,7 @@
 // no key. The chains are doubly linked, so the cost of a change does not depend on the size of its group.
 #include "operator/runtime/store.h"
 
+#include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/pod.h"
@@ -26,6 +27,11 @@ struct stored_object {
     uint32_t mark; // number of the last list that contained the object
 };
 
+struct unread {
+    uint32_t mark; // as in stored_object
+    char uid[64];
+};
+
 struct table {
     struct stored_object **slots;
     size_t size; // a power of two; 0 until first use
@@ -37,7 +43,9 @@ struct store {
     bool synced;
     uint32_t mark;
     char seen[VERSION_MAX]; // the watch has reported everything up to this resourceVersion; "" = nothing yet
+    char kept[VERSION_MAX]; // the oldest object that the present list has in an older version; "" = there is none
     struct table indexes[INDEX_COUNT];
+    struct map unread; // objects that cannot be decoded and are not in the store: "namespace/name" -> struct unread
     struct {
         store_fn fn;
         void *ctx;
@@ -175,6 +183,12 @@ static void drop(struct store *s, struct stored_object *e)
     object_unref(old);
 }
 
+static void note(char to[VERSION_MAX], const char *resource_version)
+{
+    if (!str_empty(resource_version) && strlen(resource_version) < VERSION_MAX)
+        snprintf(to, VERSION_MAX, "%s", resource_version);
+}
+
 static bool newer(const struct object *a, const struct object *b)
 {
     return resource_version_cmp(a->meta.resource_version, b->meta.resource_version) > 0;
@@ -192,6 +206,42 @@ static struct stored_object *apply(struct store *s, struct stored_object *e, con
     }
     drop(s, e);
     return add(s, o);
+}
+
+static void remember_unread(struct store *s, const struct object_peek *g)
+{
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", g->ns, g->name);
+    struct unread *u = map_get(&s->unread, key);
+    if (!u)
+        map_set(&s->unread, key, u = xcalloc(1, sizeof *u));
+    u->mark = s->mark;
+    snprintf(u->uid, sizeof u->uid, "%s", g->uid);
+}
+
+// uid NULL: whatever its UID is, because there is another object with its name now.
+static void forget_unread(struct store *s, const struct meta *m, const char *uid)
+{
+    if (!s->unread.used)
+        return;
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, m->name);
+    const struct unread *u = map_get(&s->unread, key);
+    if (u && (!uid || str_eq(u->uid, uid)))
+        free(map_del(&s->unread, key));
+}
+
+// Forgets those that the present list does not have.
+static void drop_unread(struct store *s)
+{
+    struct map listed = MAP_INIT;
+    const char *key;
+    void *value;
+    for (size_t i = 0; map_next(&s->unread, &i, &key, &value);)
+        if (((const struct unread *)value)->mark == s->mark)
+            map_set(&listed, key, value);
+        else
+            free(value);
+    map_done(&s->unread);
+    s->unread = listed;
 }
 
 struct store *store_new(enum kind kind)
@@ -214,6 +264,8 @@ void store_free(struct store *s)
         }
     for (enum index i = 0; i < INDEX_COUNT; i++)
         free(s->indexes[i].slots);
+    s->mark++;
+    drop_unread(s);
     free(s);
 }
 
@@ -231,21 +283,33 @@ void store_subscribe(struct store *s, store_fn fn, void *ctx)
 
 void store_saw(struct store *s, const char *resource_version)
 {
-    if (!str_empty(resource_version) && strlen(resource_version) < sizeof s->seen &&
-        (!*s->seen || resource_version_cmp(resource_version, s->seen) > 0))
-        snprintf(s->seen, sizeof s->seen, "%s", resource_version);
+    if (!*s->seen || resource_version_cmp(resource_version, s->seen) > 0)
+        note(s->seen, resource_version);
 }
 
 void store_put(struct store *s, const struct object *o)
 {
-    struct stored_object *e = apply(s, get(s, o), o);
-    e->mark = s->mark;
+    struct stored_object *known = get(s, o);
+    const char *version = known && newer(known->object, o) ? known->object->meta.resource_version : NULL;
+    if (version && (!*s->kept || resource_version_cmp(version, s->kept) < 0))
+        note(s->kept, version);
+    forget_unread(s, &o->meta, NULL);
+    apply(s, known, o)->mark = s->mark;
 }
 
 void store_deleted(struct store *s, const struct object *o)
 {
     struct stored_object *e = get(s, o);
+    forget_unread(s, &o->meta, o->meta.uid);
     if (e && !newer(e->object, o))
+        drop(s, e);
+}
+
+void store_deleted_unread(struct store *s, const struct object_peek *g)
+{
+    struct stored_object *e = find(s, g->ns, g->name);
+    forget_unread(s, &(struct meta){.ns = g->ns, .name = g->name}, g->uid);
+    if (e && str_eq(e->object->meta.uid, g->uid))
         drop(s, e);
 }
 
@@ -266,14 +330,16 @@ bool store_is_past(const struct store *s, const char *resource_version)
     return *s->seen && resource_version_cmp(resource_version, s->seen) <= 0;
 }
 
-bool store_is_ahead(const struct store *s, const char *resource_version)
-{
-    return *s->seen && resource_version_cmp(resource_version, s->seen) < 0;
-}
-
 void store_list_begin(struct store *s)
 {
     s->mark++;
+    s->kept[0] = '\0';
+}
+
+bool store_list_goes_back(const struct store *s, const char *resource_version)
+{
+    return (*s->seen && resource_version_cmp(resource_version, s->seen) < 0) ||
+           (*s->kept && resource_version_cmp(s->kept, resource_version) <= 0);
 }
 
 void store_keep(struct store *s, const struct object_peek *g)
@@ -281,6 +347,23 @@ void store_keep(struct store *s, const struct object_peek *g)
     struct stored_object *e = find(s, g->ns, g->name);
     if (e && str_eq(e->object->meta.uid, g->uid))
         e->mark = s->mark;
+    else
+        remember_unread(s, g);
+}
+
+bool store_is_unread(const struct store *s, const char *uid)
+{
+    void *value;
+    for (size_t i = 0; map_next(&s->unread, &i, NULL, &value);)
+        if (str_eq(((const struct unread *)value)->uid, uid))
+            return true;
+    return false;
+}
+
+bool store_has_unread(const struct store *s, const char *ns, const char *name)
+{
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
+    return map_has(&s->unread, key);
 }
 
 void store_list_swap(struct store *s, const char *resource_version)
@@ -292,6 +375,7 @@ void store_list_swap(struct store *s, const char *resource_version)
             if (e->mark != s->mark && resource_version_cmp(e->object->meta.resource_version, resource_version) <= 0)
                 drop(s, e);
         }
+    drop_unread(s);
     store_saw(s, resource_version);
     s->synced = true;
 }

@@ -25,22 +25,29 @@ void store_put(struct store *s, const struct object *o);
 // Takes the deletion of `o` from a watch, with the resourceVersion of the deletion. It ignores the deletion if the
 // store has a newer object, because we may have created it again. Unknown objects are fine.
 void store_deleted(struct store *s, const struct object *o);
+// Takes the deletion of an object that cannot be decoded any more. It ignores a new object with the same name.
+void store_deleted_unread(struct store *s, const struct object_peek *g);
 // Takes the answer to our own write. It is visible at once, before the watch delivers it. It is ignored if the watch is
 // already past it, because it may have been deleted since.
 void store_wrote(struct store *s, const struct object *o);
 // If store_holds() returns true, the store has exactly this version, and store_put() need not be called. If
 // store_is_past() returns true, the watch is past this version, and store_wrote() need not be called. The object then
-// need not be decoded. If store_is_ahead() returns true, this version of the collection is older than one that the
-// watch has seen.
+// need not be decoded.
 bool store_holds(const struct store *s, const struct object_peek *g);
 bool store_is_past(const struct store *s, const char *resource_version);
-bool store_is_ahead(const struct store *s, const char *resource_version);
 
 // Between begin and swap, store_put() marks the objects of a list. Swap deletes the objects without a mark, unless they
 // are newer than the list: we have written those meanwhile. Another begin starts over. If an object of the list cannot
-// be decoded, store_keep() marks what is known of it, because it still exists.
+// be decoded, store_keep() marks what is known of it, because it still exists. If nothing is known of it, it is
+// remembered for store_is_unread() and store_has_unread().
 void store_list_begin(struct store *s);
 void store_keep(struct store *s, const struct object_peek *g);
+bool store_is_unread(const struct store *s, const char *uid);
+bool store_has_unread(const struct store *s, const char *ns, const char *name);
+// Returns true if a list of this version, whose objects store_put() took, goes back in time. It is older than what the
+// watch has seen. Or it has an older version of an object than the store has, although that one is not newer than the
+// list.
+bool store_list_goes_back(const struct store *s, const char *resource_version);
 void store_list_swap(struct store *s, const char *resource_version);
 void store_saw(struct store *s, const char *resource_version); // takes a bookmark
 bool store_synced(const struct store *s);                      // the first list is complete

@@ -124,18 +124,34 @@ static void a_client_that_disappears_is_noticed(void **state)
     assert_int_equal(ws_server_counters(f.server)->sessions, 0);
 }
 
-static void what_such_a_client_was_not_sent_is_there_until_the_close_is_noted(void **state)
+static void queue_records(void)
 {
-    (void)state;
     struct err err = ERR_INIT;
     _cleanup_(free_p) char *data = xcalloc(1, MIB);
-    open_peer(NULL);
     for (uint32_t i = 1; i <= 5; i++) {
         const struct record_header h = {.call = i, .type = RECORD_CALL};
         assert_int_equal(ws_session_record_copy(f.session, &h, data, MIB, &err), 0);
     }
+}
+
+static void what_such_a_client_was_not_sent_is_there_until_the_close_is_noted(void **state)
+{
+    (void)state;
+    open_peer(NULL);
+    queue_records();
     ws_client_free(TAKE_PTR(p.client));
     WS_UNTIL(&f, seen("close 1006"));
+    assert_in_range(f.unsent, 1, 6 * MIB);
+}
+
+static void what_a_client_that_closes_was_not_sent_is_there_until_the_close_is_noted(void **state)
+{
+    (void)state;
+    open_peer(NULL);
+    ws_client_pause(p.client);
+    queue_records();
+    ws_client_close(p.client, FRAME_CLOSE_NORMAL, "bye");
+    WS_UNTIL(&f, seen("close 1000 bye"));
     assert_in_range(f.unsent, 1, 6 * MIB);
 }
 
@@ -383,6 +399,7 @@ int main(void)
         WS_TEST(the_server_closes_and_both_know_why),
         WS_TEST(a_client_that_disappears_is_noticed),
         WS_TEST(what_such_a_client_was_not_sent_is_there_until_the_close_is_noted),
+        WS_TEST(what_a_client_that_closes_was_not_sent_is_there_until_the_close_is_noted),
         WS_TEST(a_server_that_disappears_is_noticed),
         WS_TEST(a_message_over_the_cap_is_refused_by_the_server),
         WS_TEST(a_message_over_the_cap_is_refused_by_the_client),

@@ -383,6 +383,24 @@ static void a_goodbye_says_since_when_the_pod_ends(void **state)
     assert_int_equal(facts(f)->ending_ms, 1000500); // also after the connection has ended
 }
 
+// A wait of two seconds after an error would otherwise last for as long as the clock was put back.
+static void its_times_move_with_a_clock_that_somebody_sets(void **state)
+{
+    struct fixture *f = *state;
+    join(f, 0,
+         HELLO("{" GROUP ",\"attempt\":4,\"state\":\"Running\",\"processes\":["
+               "{\"rank\":4,\"attempt\":4,\"state\":\"Exited\",\"exitCode\":1,\"signal\":0}]}"));
+    command(f, RECORD_STOP, 4);
+    say(f, RECORD_REFUSED, "{" GROUP ",\"attempt\":4,\"command\":\"STOP\",\"error\":\"no\"}");
+    say(f, RECORD_GOODBYE, "{}");
+    agents_clock_moved(f->agents, -900000);
+    const struct agent_facts *now = facts(f);
+    assert_int_equal(now->changed_ms, 100000);
+    assert_int_equal(now->ending_ms, 100000);
+    assert_int_equal(now->error_ms, 100000);
+    assert_int_equal(now->processes[0].ended_ms, 100000);
+}
+
 static void of_long_texts_a_part_is_kept(void **state)
 {
     struct fixture *f = *state;
@@ -478,6 +496,7 @@ int main(void)
         T(lines_that_make_no_sense_break_the_protocol),
         T(who_is_lost_was_heard_of_last_before),
         T(a_goodbye_says_since_when_the_pod_ends),
+        T(its_times_move_with_a_clock_that_somebody_sets),
         T(of_long_texts_a_part_is_kept),
         T(all_texts_of_a_pod_together_are_bounded),
         T(too_many_processes_break_the_protocol),

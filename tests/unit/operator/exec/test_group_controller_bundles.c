@@ -232,6 +232,26 @@ static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
     assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1"));
 }
 
+// As after a restart of the operator.
+static void a_group_runs_on_while_its_placementgroup_cannot_be_read(void **state)
+{
+    (void)state;
+    const struct object_peek pool = {.ns = "ml", .name = "pool", .uid = "u-pool"};
+    store_keep(t.c.stores[KIND_PLACEMENTGROUP], &pool);
+    put_group(
+        "a", "0-1",
+        "{\"attempt\":1,\"worldSize\":2,\"replicas\":2,\"conditions\":[{\"type\":\"Scheduled\",\"status\":\"True\"},{"
+        "\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"Running\"}]}");
+    group_controller_start(t.c.controller);
+    join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
+    for (int i = 0; i < 5; i++)
+        turn();
+    assert_true(waits_for("a", REASON_RUNNING));
+    store_deleted_unread(t.c.stores[KIND_PLACEMENTGROUP], &pool);
+    group_controller_changed(t.c.controller, "ml", "a");
+    UNTIL(!waits_for("a", REASON_RUNNING));
+}
+
 static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
 {
     (void)state;
@@ -277,6 +297,7 @@ int main(void)
         T(groups_wait_for_their_placementgroup_and_begin_with_it),
         T(a_group_that_is_deleted_is_stopped),
         T(a_group_that_cannot_move_yet_runs_where_it_is),
+        T(a_group_runs_on_while_its_placementgroup_cannot_be_read),
         T(what_was_deleted_behind_a_leaders_back_is_stopped_too),
         T(a_replica_that_may_not_decide_any_more_stops_nothing),
         T(it_is_known_which_pod_has_a_rank),

@@ -163,17 +163,23 @@ static void what_runs_of_others_is_stopped(void **state)
     const struct agent_identity id = {
         .ns = "ml", .group = "left", .shared = true, .pod = "left-plg-0-0", .pod_uid = "pod"};
     struct agents *agents = agents_new(&(struct agents_config){.clock = &clock_system});
-    struct store *pods = store_new(KIND_POD);
+    struct store *stores[KIND_COUNT] = {
+        [KIND_POD] = store_new(KIND_POD), [KIND_WORKERGROUP] = store_new(KIND_WORKERGROUP)};
     struct connected_agent *agent;
     assert_int_equal(object_decode(KIND_POD, pod_json, strlen(pod_json), &pod, &err), 0);
-    store_put(pods, pod);
+    store_put(stores[KIND_POD], pod);
     assert_int_equal(agents_join(agents, &id, hello, strlen(hello), on_command, f, &agent, &err), 0);
     placementgroup_users_set(f->users, NULL, group(f, "a", "ua", "left", NULL));
-    placementgroup_users_stop_orphans(f->users, agents, pods, &plg.obj);
+    store_keep(stores[KIND_WORKERGROUP], &(struct object_peek){.ns = "ml", .name = "gone", .uid = "gone"});
+    assert_true(placementgroup_users_stop_orphans(f->users, agents, stores, &plg.obj)); // it exists, but is unreadable
+    assert_string_equal(buf_str(&f->found), "");
+    store_deleted_unread(stores[KIND_WORKERGROUP], &(struct object_peek){.ns = "ml", .name = "gone", .uid = "gone"});
+    assert_false(placementgroup_users_stop_orphans(f->users, agents, stores, &plg.obj));
     assert_string_equal(buf_str(&f->found), "STOP {\"group\":\"gone\",\"attempt\":4,\"graceMs\":7000}\n");
     agents_leave(agents, agent);
     agents_free(agents);
-    store_free(pods);
+    store_free(stores[KIND_POD]);
+    store_free(stores[KIND_WORKERGROUP]);
     object_unref(pod);
 }
 

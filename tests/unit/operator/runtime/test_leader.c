@@ -49,6 +49,8 @@ static void on_news(void *ctx, const struct leader_news *news)
     }
     if (news->holder)
         note(news->holder);
+    if (news->restored)
+        note("restored");
     if (news->away_ms)
         note("recovered");
 }
@@ -149,6 +151,21 @@ static void it_follows_and_says_whom(void **state)
     stub_answer(expect(VERB_GET), 200, lease_json("2", "she"));
     assert_string_equal(t.trace, "you she ");
     assert_false(leads());
+}
+
+// A watch from the version before the backup would show nothing for a long time.
+static void an_older_record_means_a_restored_backup(void **state)
+{
+    (void)state;
+    stub_answer(expect(VERB_GET), 200, lease_json("100", "you"));
+    stub_answer(expect(VERB_GET), 200, lease_json("101", "you"));
+    stub_answer(expect(VERB_GET), 404, "{}");
+    stub_answer(expect(VERB_GET), 200, lease_json("102", "you"));
+    assert_string_equal(t.trace, "you ");
+    stub_answer(expect(VERB_GET), 200, lease_json("99", "you"));
+    assert_string_equal(t.trace, "you restored ");
+    stub_answer(expect(VERB_GET), 200, lease_json("100", "you"));
+    assert_string_equal(t.trace, "you restored ");
 }
 
 static void errors_are_told_but_races_are_not(void **state)
@@ -323,6 +340,7 @@ int main(void)
 #define LEADER_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
         LEADER_TEST(it_is_elected_and_renews),
         LEADER_TEST(it_follows_and_says_whom),
+        LEADER_TEST(an_older_record_means_a_restored_backup),
         LEADER_TEST(errors_are_told_but_races_are_not),
         LEADER_TEST(it_has_lost_when_renewals_fail_for_too_long),
         LEADER_TEST(it_has_lost_when_a_renewal_hangs),
