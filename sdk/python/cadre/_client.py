@@ -358,6 +358,9 @@ class Client:
 
     def _await_watcher(self):
         """Waits a moment at most, until callbacks of a call were called. They may send calls that wait for it."""
+        if self._watcher is threading.current_thread():
+            for unsent in list(self._unsent):
+                unsent.wait(0)  # raises: this thread would have to send it
         with self._lock:
             if self._telling or self._watched or self._unsent:
                 self._told.wait(_SLICE_MS / 1000)
@@ -402,6 +405,14 @@ class Client:
             callbacks.remove(f)
             if not callbacks:
                 del self._watched[future._id]
+            return True
+
+    def _tells_no_more(self):
+        """At the end of the thread that calls back. False: there is a callback again. A later one gets a new thread."""
+        with self._lock:
+            if self._watched:
+                return False
+            self._watcher = None
             return True
 
     def _tell_of(self, call_id):
@@ -456,6 +467,6 @@ def _tell(ref, handle, gone):
             return
         for one in [call_id] if call_id else list(client._watched):
             client._tell_of(one)
-        if not call_id and client.closed:
+        if not call_id and client.closed and client._tells_no_more():
             return
         client = None  # this may be the last reference, which then ends the client

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from . import _errors, _late, _raised
 from . import _library as lib
 from ._reference import Ref
-from ._unsent import Unsent
+from ._unsent import Unsent, is_over, slice_of
 from ._value import copy, decode
 
 _SHORT = 1 << 16  # bytes; the arrays of a longer result use the only copy
@@ -165,15 +165,25 @@ class Future:
         try:
             _take(handle, self._id, ms, answer.json_ref, answer.memory_ref, answer.error_ref)
         finally:  # even if a signal handler raises after the lock was taken
-            if answer.error.code != lib.OK or answer.memory.value:
-                self._copy(handle, answer)
-            answer.give_back()
+            try:
+                if answer.error.code != lib.OK or answer.memory.value:
+                    self._copy(answer)
+            finally:
+                if answer.memory.value:
+                    _give_back(handle, answer.memory)
+                answer.give_back()
 
-    def _copy(self, handle, answer):
-        try:
-            self._answer = _copied(handle, answer)
-        except Exception as e:  # there is no memory
-            self._error, self._taken = e, True
+    def _copy(self, answer):
+        raised = None
+        while self._answer is None and not self._taken:
+            try:
+                self._answer = _copied(answer)
+            except Exception as e:  # there is no memory
+                self._error, self._taken = e, True
+            except BaseException as e:  # Ctrl-C. The library has no other copy, so this one is made all the same
+                raised = e
+        if raised is not None:
+            raise raised
 
     def _open(self):
         """Makes the result, or the Error. If Ctrl-C interrupts this, the next one who waits does it again."""
@@ -235,18 +245,15 @@ class Future:
         return f"<cadre.Future {self._method.name}() of {self._method.group} {state}>"
 
 
-def _copied(handle, answer):
-    """Returns the error of an answer, or None, and its body, which may be None. The library gets its memory back."""
+def _copied(answer):
+    """Returns the error of an answer, or None, and its body, which may be None."""
     error = None if answer.error.code == lib.OK else lib.ClientError.from_buffer_copy(answer.error)
     if not answer.memory.value:
         return error, None
-    try:
-        size = answer.json.len
-        if size <= _SHORT:
-            return error, ctypes.string_at(answer.json.text, size)
-        return error, copy((ctypes.c_char * size).from_address(answer.json.text))
-    finally:
-        _give_back(handle, answer.memory)
+    size = answer.json.len
+    if size <= _SHORT:
+        return error, ctypes.string_at(answer.json.text, size)
+    return error, copy((ctypes.c_char * size).from_address(answer.json.text))
 
 
 def _checked(futures, what):
@@ -276,11 +283,21 @@ def _answered(futures):
     return answered
 
 
+def _next_of(answered, clients, end):
+    while True:
+        try:
+            return answered.get(timeout=slice_of(end))
+        except Empty:
+            if is_over(end, clients):
+                raise
+
+
 def _yielded(futures, answered, n, end):
+    clients = {f._client for f in futures}
     try:
         for i in range(n):
             try:
-                yield answered.get(timeout=None if end is None else max(end - time.monotonic(), 0))
+                yield _next_of(answered, clients, end)
             except Empty:
                 raise TimeoutError(f"{n - i} of {n} calls are not answered") from None
     finally:

@@ -3,8 +3,11 @@
 
 import sys
 import threading
+import time
 
 from . import _errors
+
+_SLICE_S = 0.1  # how long what a callback raised has to wait at most
 
 
 def call_back(f, future):
@@ -13,6 +16,19 @@ def call_back(f, future):
         f(future)
     except Exception:
         sys.excepthook(*sys.exc_info())
+
+
+def slice_of(end):
+    """How long to wait before the next look at what callbacks raised. end: of the whole time, or None."""
+    return _SLICE_S if end is None else min(max(end - time.monotonic(), 0), _SLICE_S)
+
+
+def is_over(end, clients):
+    """Whether the time is over. Raises what a callback of these clients raised: perhaps no answer comes any more.
+    """
+    for client in clients:
+        client._raise_of_callbacks()
+    return end is not None and time.monotonic() >= end
 
 
 class Unsent:
@@ -42,8 +58,12 @@ class Unsent:
             if error is not None and not isinstance(error, Exception):
                 raise error  # Ctrl-C
             return
-        for other in self._others:
-            other.add_done_callback(self._one_more)
+        try:
+            for other in self._others:
+                other.add_done_callback(self._one_more)
+        except BaseException:  # Ctrl-C: nobody gets the future
+            self.cancel()
+            raise
 
     def _one_more(self, _):
         with self._lock:
@@ -110,8 +130,13 @@ class Unsent:
 
     def wait(self, timeout):
         """Waits until it is sent, or has failed. Returns False if the time is over."""
+        clients = {f._client for f in (self._future, *self._others)}
+        end = None if timeout is None else time.monotonic() + timeout
         if any(other._client._watcher is threading.current_thread() for other in self._others) and not self._over.is_set():
             name = self._future._method.name
             raise RuntimeError(f"a callback cannot wait for {name}(), because its arguments are not answered yet, and the "
                                f"thread that runs this callback sends it: start {name}(), and give its future a callback")
-        return self._over.wait(timeout)
+        while not self._over.wait(slice_of(end)):
+            if is_over(end, clients):
+                return False
+        return True
