@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STAR_REASON_SIZE = 512, STAR_WHAT_SIZE = 160, STAR_MISSING_MS = 500 };
+enum { STAR_REASON_SIZE = 512, STAR_WHAT_SIZE = 160, STAR_MISSING_MS = 2000 };
 
 struct star;
 
