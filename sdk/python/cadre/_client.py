@@ -302,6 +302,11 @@ class Client:
         if self._shown:
             self._shown.add(name, lambda: Group(self, name, trust=False).start("group.output", args={}))
 
+    def _forget_methods(self, name):
+        """The group may have another class now. Other threads may make groups at the same time."""
+        for key in [key for key in list(self._groups) if key[0] == name]:
+            self._groups.pop(key, None)
+
     def _supply(self, name, archive):
         """Gives the ranks of the group of that name the archive of their code."""
         self._supplies.add(name, archive)

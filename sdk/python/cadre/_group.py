@@ -44,7 +44,7 @@ class Group:
             client._create("workerGroup", manifest, detached, timeout)
             client._show(name)
         client._made[name] = manifest
-        client._groups = {key: known for key, known in client._groups.items() if key[0] != name}
+        client._forget_methods(name)
         return cls(client, name, trust=True, cls=worker if isinstance(worker, (type, dict)) else None)
 
     @staticmethod
