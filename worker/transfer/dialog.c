@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "worker/collective/star_frame.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -84,6 +85,21 @@ bool dialog_next(struct dialog *c, struct pollfd *others, size_t n_others, int t
     if (found >= 0)
         take(c, found, ret);
     return found >= 0;
+}
+
+static bool has_ended(int fd)
+{
+    char byte;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+int dialog_lost(const struct dialog *c)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->links[i] >= 0 && has_ended(c->links[i]))
+            return i;
+    return -1;
 }
 
 void dialog_say(struct dialog *c, int member, enum dialog_kind kind, const void *body, size_t len)

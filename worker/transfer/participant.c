@@ -274,9 +274,13 @@ static int read_code(const char *at)
     return number && number <= INT32_MAX ? -(int)number : ERR_PROTO;
 }
 
+// A member often fails because another one was lost, which says more.
 static void take_failure(struct participant *p, const struct dialog_event *e)
 {
     char text[PARTICIPANT_REASON_SIZE];
+    int lost = e->len < 4 || p->decided != COMMIT_OPEN ? -1 : dialog_lost(&p->dialog);
+    if (lost >= 0)
+        lose_member(p, lost);
     if (e->len < 4 || p->decided != COMMIT_OPEN)
         return;
     snprintf(text, sizeof text, "%s: %s", p->config.names[e->member], e->body + 4);

@@ -54,6 +54,19 @@ static void fail(struct resharding *r, const struct err *err)
     participant_fail(&r->participant, err);
 }
 
+// This rank cannot continue, and the center decides. Until then, this rank keeps its memory and its connections: without
+// them, the others would think that this rank was lost. What failed here may follow from another failure, which the
+// message of the center names. A dying process loses its memory before its connection to the center.
+static void await_decision(struct resharding *r, const struct err *err)
+{
+    for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
+        participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
+    if (is_open(r))
+        participant_report(&r->participant, err);
+    while (is_open(r))
+        participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
+}
+
 // Meeting at the center
 
 static int meet(struct resharding *r, struct err *err)
@@ -423,19 +436,6 @@ static int connect_all(struct resharding *r, struct err *err)
 
 // Moving
 
-// The center decides. Until then, this rank keeps its memory and its connections: without them, the others would think
-// that this rank was lost. A dying process loses its memory before its connection to the center, and the message of the
-// center names it.
-static void fail_moving(struct resharding *r, const struct err *err)
-{
-    for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
-        participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
-    if (is_open(r))
-        participant_report(&r->participant, err);
-    while (is_open(r))
-        participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
-}
-
 static void attend_moving(struct resharding *r, bool idle)
 {
     struct pollfd *polled = NULL;
@@ -490,7 +490,7 @@ static void receive(struct resharding *r)
             ready = true;
         }
         if (moved < 0)
-            fail_moving(r, &err);
+            await_decision(r, &err);
     }
 }
 
@@ -517,7 +517,7 @@ static void serve(struct resharding *r)
         if (is_open(r) && moved == 0)
             moved = mover_step(r->mover, &err);
         if (moved < 0)
-            fail_moving(r, &err);
+            await_decision(r, &err);
         else
             tell_of_writes(r);
         transfer_fault_at(TRANSFER_FAULT_MOVING);
@@ -557,8 +557,8 @@ static int prepare(struct resharding *r, struct reshard_result *ret, struct err 
         code = make_plan(r, ret, err);
     if (code == 0 && is_open(r))
         code = make_mover(r, err);
-    if (code == 0 && is_open(r))
-        code = connect_all(r, err);
+    if (code == 0 && is_open(r) && (code = connect_all(r, err)) < 0)
+        await_decision(r, err);
     if (code < 0 && !is_open(r)) { // the rendezvous has only stopped because of the decision
         *err = ERR_INIT;
         return 0;
