@@ -223,14 +223,14 @@ static struct rendezvous_list list_of(const struct transfer_step *s, const struc
 static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
     const struct transfer_step *s = ctx;
-    const struct rendezvous_list list = list_of(s, m, 0, 0);
+    struct rendezvous_list list = list_of(s, m, 0, 0);
     return rendezvous_meet(s->call->nested.rendezvous, &list, links, err);
 }
 
 static int join(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
 {
     const struct transfer_step *s = ctx;
-    const struct rendezvous_list list = list_of(s, m, member, index);
+    struct rendezvous_list list = list_of(s, m, member, index);
     return rendezvous_meet(s->call->nested.rendezvous, &list, link, err);
 }
 

@@ -119,12 +119,11 @@ static void *die(void *ctx)
     struct watcher *w = ctx;
     const char *const names[] = {"rank 0", "rank 1", "rank 2"};
     const struct err none = ERR_INIT;
-    const struct rendezvous_list list = {.id =
-                                             str_hash("watch", 5) ^ str_hash((const char *)everybody, sizeof everybody),
-                                         .n = RANKS,
-                                         .index = 2,
-                                         .limit_ms = LIMIT_MS,
-                                         .canceled = &w->watch.canceled};
+    struct rendezvous_list list = {.id = str_hash("watch", 5) ^ str_hash((const char *)everybody, sizeof everybody),
+                                   .n = RANKS,
+                                   .index = 2,
+                                   .limit_ms = LIMIT_MS,
+                                   .canceled = &w->watch.canceled};
     int links[RANKS], link;
     w->code = rendezvous_meet(w->rendezvous, &list, links, &w->err);
     if (w->code < 0)
