@@ -114,12 +114,13 @@ void rendezvous_free(struct rendezvous *rv)
     free(rv);
 }
 
-void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const char *key)
+// Several proxies answer. A late answer may be to an earlier question with the same id: its key does not fit this one.
+void rendezvous_place(struct rendezvous *rv, uint64_t id, int64_t until, const char *at, const char *key)
 {
     pthread_mutex_lock(&rv->mutex);
     LIST_FOREACH(l, &rv->queries) {
         struct query *q = CONTAINER_OF(l, struct query, link);
-        if (q->question.id != id || strlen(key) >= sizeof q->key)
+        if (q->question.id != id || (until && q->question.until != until) || strlen(key) >= sizeof q->key)
             continue;
         snprintf(q->at, sizeof q->at, "%s", at);
         snprintf(q->key, sizeof q->key, "%s", key);

@@ -35,7 +35,8 @@ struct rendezvous *rendezvous_new(const struct rendezvous_config *config);
 void rendezvous_free(struct rendezvous *rv); // on the loop's thread, when no other thread uses it; accepts NULL
 
 // On the loop's thread.
-void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const char *key); // the answer of a proxy
+// The answer of a proxy to a question with that id and that time; until: 0 = it does not say.
+void rendezvous_place(struct rendezvous *rv, uint64_t id, int64_t until, const char *at, const char *key);
 // The meshes of the object's spec. They come before the meshes that the classes publish. Only the first call of each
 // kind counts: it copies the meshes.
 void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published);

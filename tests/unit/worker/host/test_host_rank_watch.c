@@ -57,7 +57,7 @@ static void ask(void *ctx, const struct rendezvous_question *q)
     assert_int_equal(q->rank, f->first);
     peer_rendezvous_text(q->id, q->index, q->until, text);
     peer_key(SECRET, text, key);
-    rendezvous_place(f->ranks[f->ranks[f->first].who.ranks[q->index]].rendezvous, q->id, f->at, key);
+    rendezvous_place(f->ranks[f->ranks[f->first].who.ranks[q->index]].rendezvous, q->id, q->until, f->at, key);
 }
 
 static void serve_rendezvous_of(struct fixture *f, int rank)

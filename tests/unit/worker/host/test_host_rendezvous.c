@@ -30,6 +30,7 @@ struct fixture {
     char at[64];
     int asked;
     bool silent;        // no proxy answers
+    bool late;          // a proxy answers a question of an earlier rendezvous with the same id
     const char *secret; // the one that the proxy knows
 };
 
@@ -45,17 +46,24 @@ struct member {
 
 static const int ranks[RANKS] = {4, 5, 6};
 
+static void answer(struct fixture *f, const struct rendezvous_question *q, int64_t until)
+{
+    char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
+    peer_rendezvous_text(q->id, q->index, until, text);
+    peer_key(f->secret, text, key);
+    rendezvous_place(f->rendezvous[q->index], q->id, until, f->at, key);
+}
+
 static void ask(void *ctx, const struct rendezvous_question *q)
 {
     struct fixture *f = ctx;
-    char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
     f->asked++;
     assert_int_equal(q->rank, ranks[0]);
     assert_string_equal(q->group, "");
-    peer_rendezvous_text(q->id, q->index, q->until, text);
-    peer_key(f->secret, text, key);
     if (!f->silent)
-        rendezvous_place(f->rendezvous[q->index], q->id, f->at, key);
+        answer(f, q, q->until);
+    if (f->late)
+        answer(f, q, q->until - 1);
 }
 
 static struct rendezvous *process_of(struct fixture *f, int index, uint32_t attempt)
@@ -222,6 +230,13 @@ static void a_first_that_nobody_knows_is_waited_for_until_the_limit(void **state
         assert_int_equal(h.code, ERR_TIMEOUT);
         assert_non_null(strstr(h.err.msg, "rank 4, the first of the list, was not found within 300 ms"));
     } while (!f->asked);
+}
+
+static void a_late_answer_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+    f->late = true;
+    all_meet(f);
 }
 
 static void another_secret_is_refused(void **state)
@@ -429,6 +444,7 @@ int main(void)
         TEST(who_has_not_come_has_no_link),
         TEST(a_process_of_a_newer_attempt_does_not_meet_those_that_run_on),
         TEST(a_first_that_nobody_knows_is_waited_for_until_the_limit),
+        TEST(a_late_answer_does_not_count),
         TEST(another_secret_is_refused),
         TEST(a_first_that_has_no_secret_yet_is_asked_again),
         TEST(a_cancel_ends_the_wait),
