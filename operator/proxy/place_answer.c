@@ -49,6 +49,7 @@ static void answer(const struct router *r, struct member *m, const struct place_
         peer_key(found->secret, text, key);
         writer_str(&w, "at", at);
         writer_str(&w, "key", key);
+        writer_i64(&w, "until", q->until);
     }
     writer_object_end(&w);
     // If there is no room, the worker asks again.

@@ -34,6 +34,7 @@ struct arg_refs {
     char *made;
 };
 
+// The store knows the length and the kind. The client may say others in its reference.
 static int take_own(struct objects *o, struct arg_ref *it, struct err *err)
 {
     const struct object *kept = object_store_get(o->store, it->part.id);
@@ -45,6 +46,7 @@ static int take_own(struct objects *o, struct arg_ref *it, struct err *err)
     it->values = kept->values ? region_ref(kept->values) : NULL;
     it->data = kept->blob->data + kept->offset;
     it->part.bytes = kept->len;
+    it->part.kind = objects_kind(kept);
     return 0;
 }
 
@@ -141,11 +143,13 @@ static int fetch(struct arg_refs *refs, struct arg_ref *it, const atomic_bool *c
     return object_fetch(&what, it->got, &it->values, err);
 }
 
-// A value that is neither a list nor an object becomes the only argument, by position.
+// A value that is neither a list nor an object becomes the only argument, by position. If there are values on the
+// device, `data` has fewer bytes than the object, and cannot be put into a list.
 static bool stands_alone(const struct arg_refs *refs)
 {
     const struct arg_ref *it = &refs->items[0];
-    return refs->whole && (it->part.kind != REF_JSON || (it->part.bytes && (*it->data == '[' || *it->data == '{')));
+    bool in_list = it->part.kind == REF_JSON && (!it->part.bytes || (*it->data != '[' && *it->data != '{'));
+    return refs->whole && (it->values || !in_list);
 }
 
 static void splice(struct arg_refs *refs, size_t *ret_len)

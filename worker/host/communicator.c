@@ -118,16 +118,19 @@ static int meet(struct cadre_call *c, const struct rendezvous_list *who, const c
     for (int i = 0; list.n > 1 && !address[0] && i < (list.index ? 1 : list.n); i++)
         if ((list.index || i) && links[i] >= 0)
             address_of(links[i], address);
-    return comm_new(&(struct comm_config){.backend = o->backend ? o->backend : "gloo",
-                                          .address = address,
-                                          .names = names,
-                                          .index = list.index,
-                                          .n = list.n,
-                                          .links = links,
-                                          .limit_ms = limit,
-                                          .stream = o->stream,
-                                          .debug = str_eq(debug, "1")},
-                    ret, err);
+    r = comm_new(&(struct comm_config){.backend = o->backend ? o->backend : "gloo",
+                                       .address = address,
+                                       .names = names,
+                                       .index = list.index,
+                                       .n = list.n,
+                                       .links = links,
+                                       .limit_ms = limit,
+                                       .stream = o->stream,
+                                       .debug = str_eq(debug, "1")},
+                 ret, err);
+    if (list.n > 1)
+        rendezvous_end(c->nested.rendezvous, &list, r == 0);
+    return r;
 }
 
 static int join(struct cadre_call *c, const cadre_comm_options *o, const struct members *s, cadre_comm **ret,

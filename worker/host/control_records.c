@@ -83,12 +83,15 @@ static int take_place(const struct host_session_config *c, const char *body, siz
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     uint64_t id;
+    int64_t until = 0;
     int code = json_parse(body, len, NULL, &a, &root, err);
     const char *at = code < 0 ? NULL : json_str(json_get(root, "at"), &a);
     const char *key = at ? json_str(json_get(root, "key"), &a) : NULL;
     const char *rendezvous = key ? json_str(json_get(root, "meeting"), &a) : NULL;
+    if (rendezvous)
+        (void)json_i64(json_get(root, "until"), &until); // a proxy of an older version does not say it
     if (rendezvous && c->rendezvous && ref_id_read(rendezvous, strlen(rendezvous), &id))
-        rendezvous_place(c->rendezvous, id, at, key);
+        rendezvous_place(c->rendezvous, id, until, at, key);
     return code < 0 ? err_wrap(err, "PLACE") : 0;
 }
 

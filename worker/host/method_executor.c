@@ -216,7 +216,8 @@ static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_j
             }
             run_job(lane, job);
         } else if ((first && e->woken) || !wait) {
-            e->woken = false;
+            if (first) // nobody else is meant
+                e->woken = false;
             return EXECUTOR_NONE;
         } else if (first && e->lent) {
             turn_lent(e);

@@ -168,6 +168,12 @@ static int take_device(const struct object_fetch *f, int fd, enum peer_form form
 
 // Asking
 
+// Whether a process that has said this place can get an answer of that form.
+static bool is_expected(enum peer_form form, uint32_t place)
+{
+    return form == PEER_BYTES || (place != PEER_NO_GPU && (form != PEER_HANDLE || place != (uint32_t)PEER_ELSEWHERE));
+}
+
 // *ret_unusable: this process cannot use an answer of that form.
 static int ask(const struct object_fetch *f, int fd, uint32_t place, char *out, struct region **ret, bool *ret_unusable,
                struct err *err)
@@ -189,6 +195,8 @@ static int ask(const struct object_fetch *f, int fd, uint32_t place, char *out, 
     if (a.len != f->bytes)
         return err_set(err, ERR_INVALID, "the object of %s has %" PRIu64 " bytes, and %" PRIu64 " by its reference",
                        f->owner, a.len, f->bytes);
+    if (!is_expected(a.form, place))
+        return err_set(err, ERR_PROTO, "%s gives the object in a form that this process has not asked for", f->owner);
     return a.form == PEER_BYTES ? transfer(f, fd, false, out, (size_t)a.len, &got, err)
                                 : take_device(f, fd, a.form, out, ret, ret_unusable, err);
 }

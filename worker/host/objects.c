@@ -55,8 +55,10 @@ bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, 
     return rank == o->config.rank && attempt == o->config.attempt && str_eq(uid, o->config.group);
 }
 
-static char kind_of(const char *data, size_t len)
+enum ref_kind objects_kind(const struct object *kept)
 {
+    const char *data = kept->blob->data + kept->offset;
+    size_t len = kept->blob->len - kept->offset;
     return batch_is_safetensors(data, len) ? REF_BATCH : body_list_is(data, len) ? REF_BODIES : REF_JSON;
 }
 
@@ -64,8 +66,7 @@ static int describe(const struct object *o, char *out, size_t size)
 {
     char id[REF_ID_SIZE];
     ref_id_write(o->id, id);
-    return snprintf(out, size, "{\"id\":\"%s\",\"bytes\":%zu,\"kind\":\"%c\"}", id, o->len,
-                    kind_of(o->blob->data + o->offset, o->blob->len - o->offset));
+    return snprintf(out, size, "{\"id\":\"%s\",\"bytes\":%zu,\"kind\":\"%c\"}", id, o->len, objects_kind(o));
 }
 
 static int check_named(const struct objects *o, struct err *err)

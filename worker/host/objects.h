@@ -7,6 +7,7 @@
 #include "common/base/loop.h"
 #include "common/wire/call_head.h"
 #include "common/wire/record.h"
+#include "common/wire/ref.h"
 #include "worker/host/object_store.h"
 
 struct object_server;
@@ -41,6 +42,7 @@ void objects_secret(struct objects *o, const char *secret);
 // Returns true if a reference names this process.
 bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, uint32_t rank);
 
+enum ref_kind objects_kind(const struct object *kept);
 // Keeps a result. A reference to it replaces the body. `values`: the part on the device, NULL = none; takes a reference
 // to it. ERR_LIMIT: there is no room, and the body is unchanged.
 int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct region *values,

@@ -80,12 +80,12 @@ static int meet(struct rank_watch *w, struct rendezvous *rv, const struct rank_w
         index++;
     if (index >= who->n || who->n < 2)
         return err_set(err, ERR_INVALID, "rank %d is not among them, or alone", rendezvous_rank(rv));
-    const struct rendezvous_list list = {.id = number_of(who),
-                                         .first = who->ranks[0],
-                                         .n = who->n,
-                                         .index = index,
-                                         .limit_ms = limit_ms,
-                                         .canceled = &w->canceled};
+    struct rendezvous_list list = {.id = number_of(who),
+                                   .first = who->ranks[0],
+                                   .n = who->n,
+                                   .index = index,
+                                   .limit_ms = limit_ms,
+                                   .canceled = &w->canceled};
     _cleanup_(free_p) int *links = xcalloc((size_t)list.n, sizeof *links);
     int r = rendezvous_meet(rv, &list, links, err);
     if (r < 0)

@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SLICE_MS = 100, GRACE_MS = 1000 };
+enum { SLICE_MS = 100, GRACE_MS = 1000, NUMBERS_MAX = 64 };
 
 struct joiner { // a connection that has arrived, before its list asks for it
     struct list link;
@@ -36,9 +36,12 @@ struct query { // a thread that wants to know where a rank is
     char at[RENDEZVOUS_AT_SIZE], key[PEER_KEY_SIZE]; // "" = no answer yet
 };
 
-struct list_count { // how many rendezvous the same ranks have had
+// Communicators of the same ranks have numbers. The hash and the number make the id of their rendezvous. A number is
+// free again if its communicator was not made, so members that failed at different points have the same number next.
+struct list_count {
     uint64_t hash;
-    uint32_t n;
+    uint64_t n;          // the communicators with smaller numbers were made
+    uint64_t busy, made; // bit i: communicator n + i is being made, or was made
 };
 
 struct rendezvous {
@@ -111,12 +114,13 @@ void rendezvous_free(struct rendezvous *rv)
     free(rv);
 }
 
-void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const char *key)
+// Several proxies answer. A late answer may be to an earlier question with the same id: its key does not fit this one.
+void rendezvous_place(struct rendezvous *rv, uint64_t id, int64_t until, const char *at, const char *key)
 {
     pthread_mutex_lock(&rv->mutex);
     LIST_FOREACH(l, &rv->queries) {
         struct query *q = CONTAINER_OF(l, struct query, link);
-        if (q->question.id != id || strlen(key) >= sizeof q->key)
+        if (q->question.id != id || (until && q->question.until != until) || strlen(key) >= sizeof q->key)
             continue;
         snprintf(q->at, sizeof q->at, "%s", at);
         snprintf(q->key, sizeof q->key, "%s", key);
@@ -226,38 +230,109 @@ static bool is_over(struct rendezvous *rv, const struct rendezvous_list *l)
     return over;
 }
 
-// All members count alike, because they make their communicators for the same ranks in the same order.
-static int number_of(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t *ret, struct err *err)
+// The numbers begin at zero in each attempt.
+static uint64_t hash_of(const struct rendezvous *rv, const struct rendezvous_list *l)
 {
     char attempt[16];
-    int len = snprintf(attempt, sizeof attempt, "%u", rv->config.attempt), r = 0;
-    uint64_t hash = str_hash((const char *)l->ranks, (size_t)l->n * sizeof *l->ranks) ^
-                    str_hash(attempt, (size_t)len) * UINT64_C(0x9e3779b97f4a7c15);
-    size_t i = 0;
-    pthread_mutex_lock(&rv->mutex);
-    while (i < rv->n_lists && rv->lists[i].hash != hash)
+    int len = snprintf(attempt, sizeof attempt, "%u", rv->config.attempt);
+    return str_hash((const char *)l->ranks, (size_t)l->n * sizeof *l->ranks) ^
+           str_hash(attempt, (size_t)len) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+// Call this with the mutex. NULL = these ranks have made no communicator yet.
+static struct list_count *find_count(struct rendezvous *rv, uint64_t hash)
+{
+    for (size_t i = 0; i < rv->n_lists; i++)
+        if (rv->lists[i].hash == hash)
+            return &rv->lists[i];
+    return NULL;
+}
+
+static int take_free_number(struct list_count *c, uint64_t *ret, struct err *err)
+{
+    int i = 0;
+    while (i < NUMBERS_MAX && ((c->busy | c->made) >> i & 1))
         i++;
-    if (i == RENDEZVOUS_LISTS_MAX) {
+    if (i == NUMBERS_MAX)
+        return err_set(err, ERR_LIMIT,
+                       "this process makes %d communicators of the same ranks at once, which is the most", NUMBERS_MAX);
+    c->busy |= UINT64_C(1) << i;
+    *ret = c->n + (uint64_t)i;
+    return 0;
+}
+
+// All members find the same number, because the same communicators of these ranks were made before.
+static int take_number(struct rendezvous *rv, struct rendezvous_list *l, struct err *err)
+{
+    uint64_t hash = hash_of(rv, l), number = 0;
+    int r = 0;
+    pthread_mutex_lock(&rv->mutex);
+    struct list_count *c = find_count(rv, hash);
+    if (!c && rv->n_lists == RENDEZVOUS_LISTS_MAX) {
         r = err_set(err, ERR_LIMIT, "this process has made communicators of %d lists of ranks, which is the most",
                     RENDEZVOUS_LISTS_MAX);
-    } else {
-        if (i == rv->n_lists) {
-            rv->lists = xrealloc(rv->lists, ++rv->n_lists, sizeof *rv->lists);
-            rv->lists[i] = (struct list_count){hash, 0};
-        }
-        *ret = hash + rv->lists[i].n++;
+    } else if (!c) {
+        rv->lists = xrealloc(rv->lists, ++rv->n_lists, sizeof *rv->lists);
+        c = &rv->lists[rv->n_lists - 1];
+        *c = (struct list_count){.hash = hash};
     }
+    if (r == 0)
+        r = take_free_number(c, &number, err);
     pthread_mutex_unlock(&rv->mutex);
+    l->id = hash + number;
     return r;
 }
 
-// Call this with the mutex. Returns how many members of the list have come that had not come yet.
-static int take_joiners(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int *links)
+void rendezvous_end(struct rendezvous *rv, const struct rendezvous_list *l, bool made)
 {
+    if (!l->ranks)
+        return;
+    pthread_mutex_lock(&rv->mutex);
+    struct list_count *c = find_count(rv, hash_of(rv, l));
+    uint64_t bit = UINT64_C(1) << (l->id - c->hash - c->n);
+    c->busy &= ~bit;
+    c->made |= made ? bit : 0;
+    for (; c->made & 1; c->n++) {
+        c->made >>= 1;
+        c->busy >>= 1;
+    }
+    pthread_mutex_unlock(&rv->mutex);
+}
+
+// A member that comes again for a communicator that was made has not heard so: it has lost the last message.
+static bool was_made(const struct list_count *c, uint64_t id)
+{
+    uint64_t number = id - c->hash;
+    return number < c->n || (number - c->n < NUMBERS_MAX && (c->made >> (number - c->n) & 1));
+}
+
+static bool has_hung_up(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+// Returns true if the joiner comes for this list, whose count is `c`; NULL = its id is used only once. A rank that gave
+// up may come again with the same id, so its first connection does not count. If an id is used once, a rank that hung
+// up counts as one that has come, and is lost.
+static bool comes_for(const struct list_count *c, const struct rendezvous_list *l, const struct joiner *g,
+                      const int *links)
+{
+    if (g->index == 0 || g->index >= (uint32_t)l->n)
+        return false;
+    if (!c)
+        return g->id == l->id;
+    return (g->id == l->id || (links[g->index] < 0 && was_made(c, g->id))) && !has_hung_up(g->fd);
+}
+
+// Call this with the mutex. Returns how many members of the list have come that had not come yet.
+static int take_joiners(struct rendezvous *rv, const struct rendezvous_list *l, int *links)
+{
+    const struct list_count *c = l->ranks ? find_count(rv, hash_of(rv, l)) : NULL;
     int n = 0;
     LIST_FOREACH(at, &rv->joiners) {
         struct joiner *g = CONTAINER_OF(at, struct joiner, link);
-        if (g->id != id || g->index == 0 || g->index >= (uint32_t)l->n)
+        if (!comes_for(c, l, g, links))
             continue;
         int *link = &links[g->index];
         n += *link < 0;
@@ -268,19 +343,19 @@ static int take_joiners(struct rendezvous *rv, const struct rendezvous_list *l, 
 }
 
 // The last one may come just before the wait is over, so this function looks once more after that.
-static int wait_for_joiners(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int64_t until,
-                            int *links, struct err *err)
+static int wait_for_joiners(struct rendezvous *rv, const struct rendezvous_list *l, int64_t until, int *links,
+                            struct err *err)
 {
     int missing = l->n - 1;
     bool over = false;
     for (int i = 0; i < l->n; i++)
         links[i] = -1;
     pthread_mutex_lock(&rv->mutex);
-    missing -= take_joiners(rv, l, id, links);
+    missing -= take_joiners(rv, l, links);
     while (missing && !over && now_ms() < until) {
         wait_some(rv, until);
         over = is_over(rv, l);
-        missing -= take_joiners(rv, l, id, links);
+        missing -= take_joiners(rv, l, links);
     }
     pthread_mutex_unlock(&rv->mutex);
     if (!missing || !over)
@@ -348,12 +423,11 @@ static int introduce(int fd, const struct rendezvous_list *l, const struct query
     return a.code ? err_set(err, ERR_UNAVAILABLE, "it is not ready") : 0;
 }
 
-static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int64_t until, int *link,
-                      struct err *err)
+static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, int64_t until, int *link, struct err *err)
 {
     struct query q = {.question = {.rank = l->ranks ? (uint32_t)l->ranks[0] : (uint32_t)l->first,
                                    .index = (uint32_t)l->index,
-                                   .id = id,
+                                   .id = l->id,
                                    .until = clock_wall_ms(&clock_system) + l->limit_ms + GRACE_MS}};
     const char *of = l->group ? " of " : "", *group = l->group ? l->group : "";
     snprintf(q.question.group, sizeof q.question.group, "%s", group);
@@ -389,12 +463,14 @@ static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, ui
     }
 }
 
-int rendezvous_meet(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err)
+int rendezvous_meet(struct rendezvous *rv, struct rendezvous_list *l, int *links, struct err *err)
 {
     int64_t until = now_ms() + l->limit_ms;
-    uint64_t id = l->id;
-    int r = l->ranks ? number_of(rv, l, &id, err) : 0;
+    int r = l->ranks ? take_number(rv, l, err) : 0;
     if (r < 0)
         return r;
-    return l->index ? join_first(rv, l, id, until, &links[0], err) : wait_for_joiners(rv, l, id, until, links, err);
+    r = l->index ? join_first(rv, l, until, &links[0], err) : wait_for_joiners(rv, l, until, links, err);
+    if (r < 0)
+        rendezvous_end(rv, l, false);
+    return r;
 }

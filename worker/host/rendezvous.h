@@ -35,7 +35,8 @@ struct rendezvous *rendezvous_new(const struct rendezvous_config *config);
 void rendezvous_free(struct rendezvous *rv); // on the loop's thread, when no other thread uses it; accepts NULL
 
 // On the loop's thread.
-void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const char *key); // the answer of a proxy
+// The answer of a proxy to a question with that id and that time; until: 0 = it does not say.
+void rendezvous_place(struct rendezvous *rv, uint64_t id, int64_t until, const char *at, const char *key);
 // The meshes of the object's spec. They come before the meshes that the classes publish. Only the first call of each
 // kind counts: it copies the meshes.
 void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published);
@@ -54,7 +55,7 @@ struct rendezvous_list {
     const int *ranks; // of this process's group; NULL: the list is known by its id, and begins with rank `first`
     int first;
     const char *group; // the group of the first rank; NULL = the group of this process
-    uint64_t id;       // used if `ranks` is NULL
+    uint64_t id;       // of the rendezvous; rendezvous_meet() sets it if `ranks` is not NULL
     int n, index;      // index: position of this process
     int64_t limit_ms;
     const atomic_bool *canceled;
@@ -69,4 +70,7 @@ int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, str
 // Returns connections for a star. In the first rank of the list, links[i] goes to rank i of the list; -1 = it has not
 // come within the limit. In another rank, links[0] goes to the first one. ERR_TIMEOUT, ERR_CANCELED (also if `stop`
 // returned true before all had come), ERR_FORBIDDEN, ERR_LIMIT.
-int rendezvous_meet(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err);
+int rendezvous_meet(struct rendezvous *rv, struct rendezvous_list *l, int *links, struct err *err);
+// Call this after rendezvous_meet() returned 0, with the same list. made: the members have made their communicator. If
+// not, the next rendezvous of these ranks has the same id.
+void rendezvous_end(struct rendezvous *rv, const struct rendezvous_list *l, bool made);

@@ -176,6 +176,19 @@ static int describe(struct transfer_step *s, struct transfer_side *ret, struct e
     return narrow(s, ret, err);
 }
 
+static int check_dims(const struct transfer_tensor *t, const struct transfer_side *side, struct err *err)
+{
+    if (t->n_dims > SHARD_DIMS_MAX)
+        return err_set(err, ERR_INVALID, "'%s' of %s has %zu dimensions, at most %d", t->name, side->name, t->n_dims,
+                       SHARD_DIMS_MAX);
+    for (size_t m = 0; m < side->mesh->n_dims; m++)
+        if (t->split[m] < -1 || t->split[m] >= (int)t->n_dims)
+            return err_set(err, ERR_INVALID,
+                           "'%s' of %s has %zu dimensions, and dimension %zu of the mesh splits number %d of them",
+                           t->name, side->name, t->n_dims, m, t->split[m]);
+    return 0;
+}
+
 // Finds the blocks of this rank for these tensors, which may be fewer than all.
 static int find_blocks(struct transfer_step *s, const struct transfer_side *side, const struct block **ret,
                        struct err *err)
@@ -187,9 +200,8 @@ static int find_blocks(struct transfer_step *s, const struct transfer_side *side
         struct shard block;
         while (s->list->weights[k].name != t->name)
             k++;
-        if (t->n_dims > SHARD_DIMS_MAX)
-            return err_set(err, ERR_INVALID, "'%s' of %s has %zu dimensions, at most %d", t->name, side->name,
-                           t->n_dims, SHARD_DIMS_MAX);
+        if (check_dims(t, side, err) < 0)
+            return err->code;
         shard_of_rank(side->mesh, t->split, rank, t->shape, t->n_dims, &block);
         const cadre_weight *w = &s->list->weights[k];
         blocks[i] =
@@ -223,14 +235,14 @@ static struct rendezvous_list list_of(const struct transfer_step *s, const struc
 static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
     const struct transfer_step *s = ctx;
-    const struct rendezvous_list list = list_of(s, m, 0, 0);
+    struct rendezvous_list list = list_of(s, m, 0, 0);
     return rendezvous_meet(s->call->nested.rendezvous, &list, links, err);
 }
 
 static int join(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
 {
     const struct transfer_step *s = ctx;
-    const struct rendezvous_list list = list_of(s, m, member, index);
+    struct rendezvous_list list = list_of(s, m, member, index);
     return rendezvous_meet(s->call->nested.rendezvous, &list, link, err);
 }
 

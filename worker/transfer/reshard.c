@@ -176,8 +176,8 @@ static int read_all(struct resharding *r, struct err *err)
     const char *at = r->participant.all;
     size_t left = r->participant.all_len, n = (size_t)r->participant.dialog.n;
     for (int receivers = 0; receivers < 2; receivers++) {
-        uint32_t len = left >= 4 ? le_get_u32(at) : UINT32_MAX;
-        if (len > left - 4)
+        uint32_t len = left >= 4 ? le_get_u32(at) : 0;
+        if (left < 4 || len > left - 4)
             return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
         int code = check_own_side(r, receivers, at + 4, len, err);
         if (code == 0)

@@ -13,8 +13,8 @@ class Sharded:
     """A rank's block of a tensor that a mesh of all ranks of the group splits.
 
     mesh    {"dp": 2, "tp": 2}: the ranks as a grid, the first dimension varies slowest
-    split   {"tp": 0}: that dimension of the mesh splits dimension 0 of the tensor. Ranks along the other dimensions have
-            the same
+    split   {"tp": 0}: that dimension of the mesh splits dimension 0 of the tensor, and {"tp": -1} the last one. Ranks along
+            the other dimensions have the same
     shape   of the whole tensor; by default, all blocks are as long as this one
     """
 
@@ -23,7 +23,16 @@ class Sharded:
         unknown = set(self.split) - set(self.mesh)
         if unknown:
             raise ValueError(f"split={split!r}: the mesh has no {', '.join(sorted(unknown))}; it has {', '.join(self.mesh)}")
+        n_dims = len(block.shape if shape is None else shape)
+        self.split = {name: self._number(name, dim, n_dims) for name, dim in self.split.items()}
         self.shape = tuple(shape) if shape is not None else self._whole()
+
+    @staticmethod
+    def _number(name, dim, n_dims):
+        """A negative dimension counts from the end."""
+        if not -n_dims <= dim < n_dims:
+            raise ValueError(f"split={{{name!r}: {dim}}}: the tensor has {n_dims} dimensions")
+        return dim % n_dims
 
     def _whole(self):
         shape = list(self.block.shape)

@@ -49,7 +49,8 @@ static void a_worker_learns_where_another_one_is(void **state)
     dials(w, 2, 1);
     char key[PEER_KEY_SIZE], want[256];
     peer_key("secret", "cadre.dev/meeting/v1/0000000000000abc.2.5", key);
-    snprintf(want, sizeof want, "{\"meeting\":\"0000000000000abc\",\"at\":\"10.0.0.7:41234\",\"key\":\"%s\"}", key);
+    snprintf(want, sizeof want,
+             "{\"meeting\":\"0000000000000abc\",\"at\":\"10.0.0.7:41234\",\"key\":\"%s\",\"until\":5}", key);
     asks(w, 2, ASK(0));
     hears_place(w, 2, want);
     asks(w, 2,

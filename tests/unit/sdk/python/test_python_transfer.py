@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import types
 
 import cadre
 from python_case import SLOW_S, RunCase, environment, main, program
@@ -134,6 +135,24 @@ class Transfers(RunCase):
             short = client.Group("weighty:Short", name="short", replicas=2)
             with self.assertRaisesRegex(cadre.Invalid, "'w': rank . of short has a block of 72 bytes, and by its mesh the block has 96"):
                 cadre.transfer(short, target)
+
+    def test_a_split_of_a_dimension_that_is_not_there_is_refused(self):
+        block = types.SimpleNamespace(shape=(2, 3))
+        for dim in (2, -3, 4096):
+            with self.assertRaisesRegex(ValueError, re.escape(f"split={{'tp': {dim}}}: the tensor has 2 dimensions")):
+                cadre.Sharded(block, {"tp": 2}, {"tp": dim}, shape=(4, 3))
+        with cadre.local() as client:
+            target = client.Group(HOLDER, name="rollout", replicas=2)
+            for i, split in enumerate((-2, 4096)):
+                wild = client.Group("weighty:Wild", name=f"wild{i}", replicas=2, init=dict(split=split))
+                with self.assertRaisesRegex(cadre.Invalid, f"'w' of wild{i} has 2 dimensions, and dimension 0 of the mesh "
+                                                           f"splits number {split} of them"):
+                    cadre.transfer(wild, target)
+
+    def test_a_negative_dimension_counts_from_the_end(self):
+        last = cadre.Sharded(types.SimpleNamespace(shape=(2, 3)), {"dp": 2, "tp": 4}, {"tp": -1})
+        self.assertEqual((last.shape, last.row()), ((2, 12), [-1, 1]))
+        self.check_moves(2, {"tp": 2}, {"w": {"tp": -2}}, 2, {"tp": 2}, {"w": {"tp": -1}})
 
     def test_a_group_without_weights_says_so(self):
         with cadre.local() as client:

@@ -129,3 +129,10 @@ refused "a list of nobody" 1 "[]" "members are a list of ranks, or a dimension o
 got=$(call chosen gather --per-rank '[[[2,0]],[[1,3]],[[2,0]],[[1,3]]]' | tr -d ' \n')
 [[ $got == "[[1,2,[2,0]],[0,2,[1,3]],[0,2,[2,0]],[1,2,[1,3]]]" ]] || fail "lists of ranks: $got"
 echo "ok - two lists of ranks at a time, in the order of the lists"
+
+group late 2 ", env: [{name: CADRE_COLLECTIVE_LIMIT_MS, value: '300'}]"
+local_start -f "$work/late.yaml"
+until_true call late gather '[[0]]' --rank 0
+cli_says "one rank alone waits in vain" "rank 1 did not arrive within 300 ms" call late gather '[[0,1]]' --rank 0
+until_true call late gather '[[0,1]]'
+echo "ok - later both ranks call, and meet"

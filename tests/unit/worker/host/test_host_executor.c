@@ -462,6 +462,7 @@ static void who_pulls_can_be_woken_and_is_told_of_the_end(void **state)
     assert_int_equal(fd, method_executor_lane_fd(f->executor, lane));
     assert_int_equal(eventfd_read(fd, &count), -1);
     method_executor_wake(f->executor);
+    assert_int_equal(method_executor_pull(f->executor, lane, false, &job), EXECUTOR_NONE); // it is not the one to wake
     assert_int_equal(method_executor_pull(f->executor, 0, true, &job), EXECUTOR_NONE);
     a.job.pulled = true;
     a.job.lane = lane;

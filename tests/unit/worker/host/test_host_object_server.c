@@ -260,6 +260,45 @@ static void an_owner_that_dies_on_the_way_is_named(void **state)
     free(b.out);
 }
 
+// Listens in place of the object server. The loop has nothing to do.
+static int listen_at(struct fixture *f)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", ntohs(at.sin_port));
+    return fd;
+}
+
+// Without a device, it has asked for bytes.
+static void a_form_that_was_not_asked_for_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char key[PEER_KEY_LEN + 1], question[PEER_REQUEST_LEN], answer[PEER_ANSWER_LEN + DEVICE_HANDLE_SIZE + 10] = "";
+    memset(key, 'a', sizeof key - 1);
+    key[PEER_KEY_LEN] = '\0';
+    for (enum peer_form form = PEER_VALUES; form <= PEER_HANDLE; form++) {
+        struct fetcher b;
+        int listener = listen_at(f);
+        size_t handle = form == PEER_HANDLE ? DEVICE_HANDLE_SIZE : 0;
+        begin(f, &b, 1, 14, in_an_hour(), key);
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        assert_int_equal(recv(fd, question, sizeof question, MSG_WAITALL), sizeof question);
+        peer_answer_write(&(struct peer_answer){form, 0, 14}, answer);
+        memcpy(answer + PEER_ANSWER_LEN + handle, "\2\0\0\0\0\0\0\0{}", 10); // the head of a document without tensors
+        (void)send(fd, answer, PEER_ANSWER_LEN + handle + 10, MSG_NOSIGNAL);
+        pthread_join(b.thread, NULL);
+        assert_int_equal(b.code, ERR_PROTO);
+        assert_non_null(strstr(b.err.msg, "rank 2 of ml/actor gives the object in a form"));
+        free(b.out);
+        close(fd);
+        close(listener);
+    }
+}
+
 static void a_call_that_is_canceled_does_not_wait(void **state)
 {
     struct fixture *f = *state;
@@ -355,6 +394,7 @@ int main(void)
         TEST(a_length_that_is_not_the_reference_s_is_noticed),
         TEST(an_owner_that_is_gone_is_unreachable),
         TEST(an_owner_that_dies_on_the_way_is_named),
+        TEST(a_form_that_was_not_asked_for_is_refused),
         TEST(a_call_that_is_canceled_does_not_wait),
         TEST(nonsense_gets_an_error_and_no_object),
         TEST(connections_that_ask_for_nothing_make_room),

@@ -9,6 +9,7 @@
 #include "tests/unit/worker/device/cuda_stand_in.h"
 #include "tests/unit/worker/host/bytes_sent.h"
 #include "tests/unit/worker/host/store_holds.h"
+#include "worker/host/arg_refs.h"
 #include "worker/host/object_fetch.h"
 #include "worker/host/object_server.h"
 
@@ -409,6 +410,44 @@ static void a_copy_that_never_ends_is_given_up(void **state)
     _exit(0);
 }
 
+// The client writes the kind into the reference. The host has only the head of this object.
+static void a_reference_that_calls_values_on_the_device_json_gets_no_other_bytes(void **state)
+{
+    (void)state;
+    if (!in_child())
+        return;
+    struct fixture f;
+    begin(&f, &(struct wanted){NULL, 0, false}, "");
+    wait_fetcher(&f, 0);
+    const struct object *kept = object_store_get(f.store, f.question.id);
+    struct objects o = {.config = {.group = "uid-1", .attempt = 1, .rank = 2, .call_bytes = ROOM, .device = f.device},
+                        .store = f.store};
+    struct ref_part part = {.rank = 2, .attempt = 1, .id = kept->id, .bytes = kept->len, .kind = REF_JSON};
+    const struct ref ref = {.uid = "uid-1", .form = REF_ONE, .n = 1, .parts = &part};
+    struct buf args = BUF_INIT(HEAD_MAX);
+    struct arg_refs *refs;
+    struct region *values;
+    struct err err = ERR_INIT;
+    const char *got;
+    size_t len;
+    ref_write_json(&ref, &args);
+    assert_int_equal(arg_refs_new(&o, args.data, args.len, &refs, &err), 0);
+    assert_int_equal(arg_refs_fetch(refs, NULL, &got, &len, &values, &err), 0);
+    assert_ptr_equal(values, kept->values);
+    assert_ptr_equal(got, kept->blob->data);
+    assert_int_equal(len, kept->len);
+    arg_refs_free(refs);
+    buf_done(&args);
+    buf_puts(&args, "[");
+    ref_write_json(&ref, &args);
+    buf_puts(&args, ",1]");
+    assert_int_equal(arg_refs_new(&o, args.data, args.len, &refs, &err), ERR_INVALID);
+    assert_non_null(strstr(err.msg, "a reference to a batch among other arguments"));
+    buf_done(&args);
+    end(&f);
+    _exit(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +461,7 @@ int main(void)
         cmocka_unit_test(what_methods_do_on_the_device_holds_up_no_copy),
         cmocka_unit_test(a_server_that_ends_leaves_nothing_behind),
         cmocka_unit_test(a_copy_that_never_ends_is_given_up),
+        cmocka_unit_test(a_reference_that_calls_values_on_the_device_json_gets_no_other_bytes),
     };
     folder_new(folder);
     setenv("GPU_STAND_IN", folder, 1);

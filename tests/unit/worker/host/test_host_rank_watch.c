@@ -57,7 +57,7 @@ static void ask(void *ctx, const struct rendezvous_question *q)
     assert_int_equal(q->rank, f->first);
     peer_rendezvous_text(q->id, q->index, q->until, text);
     peer_key(SECRET, text, key);
-    rendezvous_place(f->ranks[f->ranks[f->first].who.ranks[q->index]].rendezvous, q->id, f->at, key);
+    rendezvous_place(f->ranks[f->ranks[f->first].who.ranks[q->index]].rendezvous, q->id, q->until, f->at, key);
 }
 
 static void serve_rendezvous_of(struct fixture *f, int rank)
@@ -119,12 +119,11 @@ static void *die(void *ctx)
     struct watcher *w = ctx;
     const char *const names[] = {"rank 0", "rank 1", "rank 2"};
     const struct err none = ERR_INIT;
-    const struct rendezvous_list list = {.id =
-                                             str_hash("watch", 5) ^ str_hash((const char *)everybody, sizeof everybody),
-                                         .n = RANKS,
-                                         .index = 2,
-                                         .limit_ms = LIMIT_MS,
-                                         .canceled = &w->watch.canceled};
+    struct rendezvous_list list = {.id = str_hash("watch", 5) ^ str_hash((const char *)everybody, sizeof everybody),
+                                   .n = RANKS,
+                                   .index = 2,
+                                   .limit_ms = LIMIT_MS,
+                                   .canceled = &w->watch.canceled};
     int links[RANKS], link;
     w->code = rendezvous_meet(w->rendezvous, &list, links, &w->err);
     if (w->code < 0)

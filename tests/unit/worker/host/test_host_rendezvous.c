@@ -30,6 +30,7 @@ struct fixture {
     char at[64];
     int asked;
     bool silent;        // no proxy answers
+    bool late;          // a proxy answers a question of an earlier rendezvous with the same id
     const char *secret; // the one that the proxy knows
 };
 
@@ -37,6 +38,7 @@ struct member {
     struct rendezvous *rendezvous;
     struct rendezvous_list list;
     atomic_bool canceled, over;
+    bool fails; // it makes no communicator of the links
     int links[RANKS], code;
     struct err err;
     pthread_t thread;
@@ -44,17 +46,24 @@ struct member {
 
 static const int ranks[RANKS] = {4, 5, 6};
 
+static void answer(struct fixture *f, const struct rendezvous_question *q, int64_t until)
+{
+    char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
+    peer_rendezvous_text(q->id, q->index, until, text);
+    peer_key(f->secret, text, key);
+    rendezvous_place(f->rendezvous[q->index], q->id, until, f->at, key);
+}
+
 static void ask(void *ctx, const struct rendezvous_question *q)
 {
     struct fixture *f = ctx;
-    char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
     f->asked++;
     assert_int_equal(q->rank, ranks[0]);
     assert_string_equal(q->group, "");
-    peer_rendezvous_text(q->id, q->index, q->until, text);
-    peer_key(f->secret, text, key);
     if (!f->silent)
-        rendezvous_place(f->rendezvous[q->index], q->id, f->at, key);
+        answer(f, q, q->until);
+    if (f->late)
+        answer(f, q, q->until - 1);
 }
 
 static struct rendezvous *process_of(struct fixture *f, int index, uint32_t attempt)
@@ -103,53 +112,78 @@ static void *meet(void *ctx)
     return NULL;
 }
 
-static void begin_until(struct fixture *f, struct member *h, int index, int64_t limit_ms, bool (*stop)(void *ctx),
-                        void *ctx)
+static struct member member_of(struct fixture *f, int index, int64_t limit_ms)
 {
-    *h = (struct member){.rendezvous = f->rendezvous[index]};
-    h->list = (struct rendezvous_list){.ranks = ranks,
-                                       .n = RANKS,
-                                       .index = index,
-                                       .limit_ms = limit_ms,
-                                       .canceled = &h->canceled,
-                                       .stop = stop,
-                                       .ctx = ctx};
+    struct member h = {.rendezvous = f->rendezvous[index]};
+    h.list = (struct rendezvous_list){.ranks = ranks, .n = RANKS, .index = index, .limit_ms = limit_ms};
+    return h;
+}
+
+static void start(struct member *h)
+{
+    h->list.canceled = &h->canceled;
     assert_int_equal(pthread_create(&h->thread, NULL, meet, h), 0);
 }
 
 static void begin(struct fixture *f, struct member *h, int index, int64_t limit_ms)
 {
-    begin_until(f, h, index, limit_ms, NULL, NULL);
+    *h = member_of(f, index, limit_ms);
+    start(h);
+}
+
+// It will make no communicator.
+static void begin_in_vain(struct fixture *f, struct member *h, int index, int64_t limit_ms)
+{
+    *h = member_of(f, index, limit_ms);
+    h->fails = true;
+    start(h);
+}
+
+static void turn_until_met(struct fixture *f, struct member *h)
+{
+    while (!atomic_load(&h->over))
+        loop_run_once(f->loop, 10);
 }
 
 static void end(struct fixture *f, struct member *h)
 {
-    while (!atomic_load(&h->over))
-        loop_run_once(f->loop, 10);
+    turn_until_met(f, h);
     pthread_join(h->thread, NULL);
+    if (h->code == 0)
+        rendezvous_end(h->rendezvous, &h->list, !h->fails);
+}
+
+// Bytes that the others send to the first arrive there.
+static void check_links(struct member *h)
+{
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(h[i].code, 0);
+    for (int i = 1; i < RANKS; i++) {
+        char byte = (char)('a' + i), got = 0;
+        assert_true(h[0].links[i] >= 0);
+        assert_int_equal(write(h[i].links[0], &byte, 1), 1);
+        while (read(h[0].links[i], &got, 1) != 1)
+            usleep(100);
+        assert_int_equal(got, byte);
+        close(h[i].links[0]);
+        close(h[0].links[i]);
+    }
+}
+
+static void all_meet(struct fixture *f)
+{
+    struct member h[RANKS];
+    for (int i = RANKS; i-- > 0;)
+        begin(f, &h[i], i, LIMIT_MS);
+    for (int i = 0; i < RANKS; i++)
+        end(f, &h[i]);
+    check_links(h);
 }
 
 static void all_are_connected_to_the_first(void **state)
 {
-    struct fixture *f = *state;
-    struct member h[RANKS];
-    for (int round = 0; round < 2; round++) { // the next round begins from zero
-        for (int i = RANKS; i-- > 0;)
-            begin(f, &h[i], i, LIMIT_MS);
-        for (int i = 0; i < RANKS; i++) {
-            end(f, &h[i]);
-            assert_int_equal(h[i].code, 0);
-        }
-        for (int i = 1; i < RANKS; i++) {
-            char byte = (char)('a' + i), got = 0;
-            assert_int_equal(write(h[i].links[0], &byte, 1), 1);
-            while (read(h[0].links[i], &got, 1) != 1)
-                usleep(100);
-            assert_int_equal(got, byte);
-            close(h[i].links[0]);
-            close(h[0].links[i]);
-        }
-    }
+    for (int round = 0; round < 2; round++) // the next round begins from zero
+        all_meet(*state);
 }
 
 static void who_has_not_come_has_no_link(void **state)
@@ -196,6 +230,13 @@ static void a_first_that_nobody_knows_is_waited_for_until_the_limit(void **state
         assert_int_equal(h.code, ERR_TIMEOUT);
         assert_non_null(strstr(h.err.msg, "rank 4, the first of the list, was not found within 300 ms"));
     } while (!f->asked);
+}
+
+static void a_late_answer_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+    f->late = true;
+    all_meet(f);
 }
 
 static void another_secret_is_refused(void **state)
@@ -261,14 +302,102 @@ static bool until_all_have_come(void *ctx)
     return true;
 }
 
+// The first rank stops waiting when the moment is over. It has already begun.
+static void begin_watched(struct fixture *f, struct member *h, struct moment *m)
+{
+    *h = member_of(f, 0, LIMIT_MS);
+    h->list.stop = until_all_have_come;
+    h->list.ctx = m;
+    start(h);
+    while (!atomic_load(&m->asked))
+        loop_run_once(f->loop, 10);
+}
+
+static void after_some_were_canceled_all_meet(void **state)
+{
+    struct fixture *f = *state;
+    struct member first, second;
+    begin_in_vain(f, &second, 1, LIMIT_MS);
+    end(f, &second);
+    begin_in_vain(f, &first, 0, LIMIT_MS);
+    atomic_store(&first.canceled, true);
+    end(f, &first);
+    assert_int_equal(first.code, ERR_CANCELED);
+    close(second.links[0]); // this thread was canceled while it waited for the others
+    all_meet(f);
+    all_meet(f);
+}
+
+// The first one has not looked yet who has come: it must not take the connection of a member that gave up.
+static void who_gave_up_before_the_first_came_has_to_come_again(void **state)
+{
+    struct fixture *f = *state;
+    struct member gone, h[RANKS];
+    begin_in_vain(f, &gone, 1, LIMIT_MS);
+    end(f, &gone);
+    close(gone.links[0]);
+    begin(f, &h[0], 0, LIMIT_MS);
+    begin(f, &h[2], 2, LIMIT_MS);
+    end(f, &h[2]);
+    usleep(SHORT_LIMIT_MS * 1000);
+    assert_false(atomic_load(&h[0].over)); // not all have come
+    begin(f, &h[1], 1, LIMIT_MS);
+    end(f, &h[1]);
+    end(f, &h[0]);
+    check_links(h);
+}
+
+// It has lost the message that all have agreed. The others have used its communicator, and found it broken.
+static void who_has_not_heard_that_all_agreed_meets_them_again(void **state)
+{
+    struct fixture *f = *state;
+    struct member h[RANKS];
+    for (int i = 0; i < RANKS; i++) {
+        h[i] = member_of(f, i, LIMIT_MS);
+        h[i].fails = i == 1;
+        start(&h[i]);
+    }
+    for (int i = 0; i < RANKS; i++)
+        end(f, &h[i]);
+    check_links(h);
+    all_meet(f);
+    all_meet(f);
+}
+
+// The second one of each member succeeds. Then the number of the first one is free again.
+static void two_threads_with_the_same_list_make_two_communicators(void **state)
+{
+    struct fixture *f = *state;
+    struct member canceled, failed[RANKS], h[RANKS];
+    struct moment early = {.asked = false}, late = {.asked = false};
+    begin_watched(f, &canceled, &early);
+    begin_watched(f, &h[0], &late);
+    atomic_store(&early.is_over, true);
+    end(f, &canceled);
+    assert_int_equal(canceled.code, ERR_CANCELED);
+    for (int i = 1; i < RANKS; i++) {
+        begin_in_vain(f, &failed[i], i, LIMIT_MS);
+        turn_until_met(f, &failed[i]);
+        begin(f, &h[i], i, LIMIT_MS);
+        end(f, &h[i]);
+    }
+    atomic_store(&late.is_over, true);
+    end(f, &h[0]);
+    check_links(h);
+    for (int i = 1; i < RANKS; i++) {
+        end(f, &failed[i]);
+        close(failed[i].links[0]);
+    }
+    all_meet(f);
+    all_meet(f);
+}
+
 static void who_comes_before_the_first_stops_waiting_has_a_link(void **state)
 {
     struct fixture *f = *state;
     struct member h[RANKS];
     struct moment m = {.asked = false};
-    begin_until(f, &h[0], 0, LIMIT_MS, until_all_have_come, &m);
-    while (!atomic_load(&m.asked))
-        loop_run_once(f->loop, 10);
+    begin_watched(f, &h[0], &m);
     for (int i = 1; i < RANKS; i++)
         begin(f, &h[i], i, LIMIT_MS);
     for (int i = 1; i < RANKS; i++)
@@ -315,9 +444,14 @@ int main(void)
         TEST(who_has_not_come_has_no_link),
         TEST(a_process_of_a_newer_attempt_does_not_meet_those_that_run_on),
         TEST(a_first_that_nobody_knows_is_waited_for_until_the_limit),
+        TEST(a_late_answer_does_not_count),
         TEST(another_secret_is_refused),
         TEST(a_first_that_has_no_secret_yet_is_asked_again),
         TEST(a_cancel_ends_the_wait),
+        TEST(after_some_were_canceled_all_meet),
+        TEST(who_gave_up_before_the_first_came_has_to_come_again),
+        TEST(who_has_not_heard_that_all_agreed_meets_them_again),
+        TEST(two_threads_with_the_same_list_make_two_communicators),
         TEST(who_comes_before_the_first_stops_waiting_has_a_link),
         TEST(meshes_of_the_object_go_first),
     };

@@ -343,6 +343,21 @@ static void who_lies_does_not_spoil_weights(void **state)
     }
 }
 
+static void a_center_that_says_too_little_is_not_believed(void **state)
+{
+    (void)state;
+    struct troop_result said[TROOP_MAX];
+    for (enum troop_lie lie = TROOP_SAYS_NOTHING; lie <= TROOP_SAYS_LITTLE; lie++) {
+        struct troop_scene c = troop_plain;
+        c.lie = lie;
+        troop_run(&c, said);
+        for (int i = 1; i < c.n_receivers + c.n_senders; i++) {
+            assert_string_equal(said[i].weights, i < c.n_receivers ? "old" : "any");
+            assert_non_null(strstr(said[i].text, "the first rank of the receivers says nonsense"));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +381,7 @@ int main(void)
         cmocka_unit_test(what_is_left_of_a_transfer_is_not_taken_for_the_next_one),
         cmocka_unit_test(who_is_in_another_transfer_does_not_take_part),
         cmocka_unit_test(who_lies_does_not_spoil_weights),
+        cmocka_unit_test(a_center_that_says_too_little_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

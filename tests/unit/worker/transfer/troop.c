@@ -63,7 +63,7 @@ static void name_members(const struct troop_scene *c)
 static bool *is_counted; // by descriptors: somebody has come for weights
 static uint64_t given;
 
-static enum troop_lie lie; // what is wrong in its first message
+static enum troop_lie lie; // what is wrong in its first message, or in ALL of the center
 
 // With the hash of its side it says that all have every row of the first tensor. Or it gives up, and says an error that
 // there is none of.
@@ -81,6 +81,17 @@ static void tell_lie(struct iovec *parts)
     lie = TROOP_TRUTH;
 }
 
+// In ALL, the center says only 2 bytes, or none. Returns how many bytes are not sent.
+static size_t shorten_all(struct iovec *parts)
+{
+    struct star_frame *f = parts[0].iov_base;
+    size_t len = parts[1].iov_len;
+    if (lie < TROOP_SAYS_NOTHING || f->kind != DIALOG_ALL)
+        return 0;
+    parts[1].iov_len = f->len = lie == TROOP_SAYS_LITTLE ? 2 : 0;
+    return len - parts[1].iov_len;
+}
+
 static int n_awaited; // so many are to be through before this member goes on after its HELLO; 0 = it does not wait
 
 static void be_slow(const struct iovec *parts)
@@ -94,13 +105,14 @@ ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
-    if (lie)
+    size_t cut = shorten_all(m->msg_iov);
+    if (lie && lie < TROOP_SAYS_NOTHING)
         tell_lie(m->msg_iov);
     ssize_t n = __real_sendmsg(fd, m, flags);
     if (n_awaited)
         be_slow(m->msg_iov);
     given += n > 0 && is_counted[fd] ? (uint64_t)n : 0;
-    return n;
+    return n > 0 ? n + (ssize_t)cut : n;
 }
 
 // Bytes written to the memory of others
@@ -480,7 +492,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     config.blocks = (struct blocks){w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL};
     if (c->again)
         know_each_other(c, index, &config, &w);
-    lie = index == c->n_receivers ? c->lie : TROOP_TRUTH;
+    lie = index == (c->lie < TROOP_SAYS_NOTHING ? c->n_receivers : 0) ? c->lie : TROOP_TRUTH;
     refused = index >= c->n_receivers ? c->refused : TROOP_LET;
     if (index == c->victim)
         setenv("CADRE_TRANSFER_FAULT", fault, 1);

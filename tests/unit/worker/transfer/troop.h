@@ -21,7 +21,15 @@ enum troop_refusal { // what the kernel does not let them do with the memory of 
     TROOP_NO_WRITE,
     TROOP_NO_SECOND_WRITE, // that moves anything
 };
-enum troop_lie { TROOP_TRUTH, TROOP_LIES_ABOUT_SIDE, TROOP_LIES_ABOUT_ERROR };
+enum troop_lie {
+    TROOP_TRUTH,
+    // The first sender lies to the center:
+    TROOP_LIES_ABOUT_SIDE,
+    TROOP_LIES_ABOUT_ERROR,
+    // The center lies to all:
+    TROOP_SAYS_NOTHING,
+    TROOP_SAYS_LITTLE,
+};
 
 enum troop_oddity { // of one member
     TROOP_EVEN,
@@ -59,8 +67,8 @@ struct troop_scene {
     // Letters of the machine and the container of each member; NULL = all are in this one.
     const char *const *places;
     uint64_t piece_max;
-    bool alike;                 // all receivers get all
-    enum troop_lie lie;         // of the first sender, to the center
+    bool alike; // all receivers get all
+    enum troop_lie lie;
     enum troop_refusal refused; // to senders
 };
 
