@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct archive {
@@ -79,13 +80,33 @@ static void forget_first(struct pod_archives *k)
     memmove(k->archives, k->archives + 1, --k->n * sizeof *k->archives);
 }
 
+static bool can_be_written(const char *folder)
+{
+    struct stat s;
+    return !str_empty(folder) && stat(folder, &s) == 0 && S_ISDIR(s.st_mode) && access(folder, W_OK | X_OK) == 0;
+}
+
+// The folder for temporary files, as Python finds it: the first one that can be used.
+static const char *temporary(const char *const *env)
+{
+    static const char *const names[] = {"TMPDIR", "TEMP", "TMP"};
+    static const char *const folders[] = {"/tmp", "/var/tmp", "/usr/tmp", "."};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (can_be_written(environment_get(env, names[i])))
+            return environment_get(env, names[i]);
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+        if (can_be_written(folders[i]))
+            return folders[i];
+    return folders[0];
+}
+
 // The same path as in sdk/python/cadre/_code/_archive.py.
 static char *path_of(const char *const *env, const char *sha256)
 {
-    const char *folder = environment_get(env, "CADRE_ARCHIVES"), *tmp = environment_get(env, "TMPDIR");
+    const char *folder = environment_get(env, "CADRE_ARCHIVES");
     if (!str_empty(folder))
         return xasprintf("%s/%s.tar", folder, sha256);
-    return xasprintf("%s/cadre-archives-%u/%s.tar", str_empty(tmp) ? "/tmp" : tmp, (unsigned)geteuid(), sha256);
+    return xasprintf("%s/cadre-archives-%u/%s.tar", temporary(env), (unsigned)geteuid(), sha256);
 }
 
 void pod_archives_want(struct pod_archives *k, const char *const *env)

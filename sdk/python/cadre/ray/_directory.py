@@ -90,7 +90,8 @@ class Directory:
         if value is None:
             return ("lost", f"the object {name} is gone: its last reference was dropped")
         try:
-            await asyncio.wait_for(value.there.wait(), min(wait, _POLL_S))
+            if value.body is None:  # wait_for() with 0 does not look
+                await asyncio.wait_for(value.there.wait(), min(wait, _POLL_S))
         except asyncio.TimeoutError:
             return None
         return value.body

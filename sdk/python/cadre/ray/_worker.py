@@ -20,6 +20,7 @@ from . import _packing, _refs, _runtime_env, _session
 _SAID = _session.said_here()
 _LANES_MAX = 5000
 _END_S = 5
+_CANCEL = signal.SIGRTMAX - 3  # interrupts a task; SIGINT may come from elsewhere
 running = contextvars.ContextVar("call of cadre.ray", default=None)  # (number, name) of the call for which this method runs
 
 
@@ -243,24 +244,21 @@ def _lane_methods(is_async):
 
 
 class Tasks(_Base):
-    """Runs functions, one after the other."""
+    """Runs functions, one after the other, on the main thread."""
 
     def __init__(self):
         super().__init__()
         self.functions = {}
         self.is_first = True
+        self.canceled = None  # number of the last task that was canceled while it ran
+        self.open_to = None  # number of the task that may be interrupted now
+        signal.signal(_CANCEL, self._on_cancel)
 
     def call(self, number, name, code, packed):
         """code: of the function, the first time; None later."""
-        token = self._begin(number, name, self._interrupt)
+        token = self._begin(number, name, lambda: self._interrupt(number))
         try:
-            if self.is_first:
-                self.is_first = False
-                _runtime_env.enter()
-            if code is not None:
-                self.functions[name] = _packing.loads(bytes(code.data))
-            args, kwargs = _open(packed)
-            return _result(self.functions[name](*args, **kwargs))
+            return self._run(number, name, code, packed)
         except SystemExit as e:
             sys.stdout.flush()
             os._exit(e.code if isinstance(e.code, int) else 0 if e.code is None else 1)
@@ -269,9 +267,31 @@ class Tasks(_Base):
         finally:
             self._over(number, token)
 
-    @staticmethod
-    def _interrupt():
-        os.kill(os.getpid(), signal.SIGINT)
+    def _run(self, number, name, code, packed):
+        try:
+            self.open_to = number
+            self._on_cancel()  # if it came before
+            if self.is_first:
+                self.is_first = False
+                _runtime_env.enter()
+            if code is not None:
+                self.functions[name] = _packing.loads(bytes(code.data))
+            args, kwargs = _open(packed)
+            return _result(self.functions[name](*args, **kwargs))
+        finally:
+            self.open_to = None
+
+    def _interrupt(self, number):
+        with self.lock:
+            if number in self.running:
+                self.canceled = number
+                signal.pthread_kill(threading.main_thread().ident, _CANCEL)
+
+    def _on_cancel(self, *_):
+        """On the main thread, maybe after the task has ended: the next one must not be interrupted."""
+        if self.open_to is not None and self.open_to == self.canceled:
+            self.open_to = None
+            raise KeyboardInterrupt
 
 
 _add_lanes()

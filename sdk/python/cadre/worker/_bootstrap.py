@@ -87,7 +87,7 @@ class Bootstrap:
             raise ValueError(f"rank {_method.rank()} waits for the archive {wanted.sha256[:12]}, and this is {sha256[:12]}")
         if offset == 0:
             self._give_up()
-            self._incoming = _begin(wanted)
+            self._incoming = self._begin()
             if not self._incoming:
                 return None
         incoming = self._incoming
@@ -97,6 +97,14 @@ class Bootstrap:
                              "there: begin again with the first")
         self._add(incoming, data)
         return size + len(data)
+
+    def _begin(self):
+        try:
+            return _begin(self._wanted)
+        except OSError as e:
+            self.failed = f"the archive cannot be written below {self._wanted.folder}: {e.strerror}: make it a folder that " \
+                f"this process can write to, or name another one in {_archive.FOLDER}"
+            raise
 
     def _add(self, incoming, data):
         over = True
@@ -117,15 +125,15 @@ class Bootstrap:
 
     def _fetch(self, host, over):
         """Fetches the archive from another pod, if one has it. On the thread that waits."""
-        if self._incoming and time.monotonic() - self._incoming.heard > _SILENT_S:
+        sent = self._incoming  # calls may change it meanwhile
+        if sent and time.monotonic() - sent.heard > _SILENT_S:
             self._give_up()
         piece = ctypes.create_string_buffer(_PIECE)
         n = host.fetch(0, piece, _PIECE, _SLICE_MS)
-        incoming = _begin(self._wanted) if n > 0 else None
-        if not incoming:
-            return
+        incoming = None
         try:
-            while time.monotonic() - incoming.heard < _PIECE_S and not over.is_set():
+            incoming = self._begin() if n > 0 else None
+            while incoming and time.monotonic() - incoming.heard < _PIECE_S and not over.is_set():
                 if n > 0:
                     self._add(incoming, memoryview(piece)[:n])
                 if n == 0 or incoming.size == self._wanted.size:
@@ -134,7 +142,8 @@ class Bootstrap:
         except (OSError, ValueError):
             pass  # `failed` reports it
         finally:
-            incoming.close()
+            if incoming:
+                incoming.close()
 
 
 def _seconds():

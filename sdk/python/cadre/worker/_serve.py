@@ -57,9 +57,12 @@ class _BadArguments(Exception):
         self.name = name
 
 
-def _is_call_itself(e):
-    """Whether the function was not entered, because its arguments do not fit."""
-    return isinstance(e, TypeError) and e.__traceback__ is not None and e.__traceback__.tb_next is None
+def _is_call_itself(e, function):
+    """Whether the function was not entered, because its arguments do not fit. A function in C has no frame in the
+    traceback, so nobody knows how far it came.
+    """
+    return (isinstance(e, TypeError) and e.__traceback__ is not None and e.__traceback__.tb_next is None
+            and inspect.isfunction(getattr(function, "__func__", function)))
 
 
 def _shorten(text, limit):
@@ -294,15 +297,23 @@ class Server:
     def _fail(self, current, method, e):
         if _forked:
             _leave(method, e)
+        try:
+            said = self._description(current, method, e)
+        except BaseException as why:  # otherwise the call would be answered with null
+            name = type(e).__name__
+            words = f"{name}: it cannot be described: {type(why).__name__}: {_load.words_of(why)}"
+            said = _shorten(name, _NAME_MAX), _shorten(words, _MESSAGE_MAX), None, 1
+        self.host.fail(current.handle, *said)
+
+    def _description(self, current, method, e):
+        """Returns the (name, message, cause, ran) of an error, as the host takes them."""
         if isinstance(e, _BadArguments):
-            ran, cause, name, message = 0, None, e.name.encode(), _shorten(str(e), _MESSAGE_MAX)
-        elif _is_call_itself(e):
-            ran, cause, name = 0, None, b"INVALID"
-            message = _shorten(f"{e}; {method.name}() takes {inspect.signature(method.function)}", _MESSAGE_MAX)
-        else:
-            lost = self.peers.explain(current, e, may_wait=not method.is_async)  # no other call of the loop waits, too
-            ran, cause, (name, message) = 1, _raised.pack(e), explain(e, method, lost)
-        self.host.fail(current.handle, name, message, cause, ran)
+            return e.name.encode(), _shorten(str(e), _MESSAGE_MAX), None, 0
+        if _is_call_itself(e, method.function):
+            words = f"{e}; {method.name}() takes {inspect.signature(method.function)}"
+            return b"INVALID", _shorten(words, _MESSAGE_MAX), None, 0
+        lost = self.peers.explain(current, e, may_wait=not method.is_async)  # no other call of the loop waits, too
+        return *explain(e, method, lost), _raised.pack(e), 1
 
 
 _forked = False

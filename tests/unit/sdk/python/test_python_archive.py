@@ -536,6 +536,14 @@ class FromOtherPods(Folder):
         self.assertIn("File too large", self.bootstrap.failed)
         self.assertFalse(os.path.exists(self.wanted.place))
 
+    def test_a_folder_that_cannot_be_written_is_said(self):
+        self.write("archives")  # a file where the folder should be
+        self.assertEqual(self.fetch(ArchiveAgent(self.data)), [0])
+        self.assertRegex(self.bootstrap.failed, f"below {self.wanted.folder}: File exists: .* CADRE_ARCHIVES$")
+        os.unlink(self.wanted.folder)
+        self.fetch(ArchiveAgent(self.data))
+        self.assertTrue(os.path.isdir(self.wanted.place))
+
     def test_one_sender_at_a_time(self):
         call = unittest.mock.Mock(code=True)
         token = _method.call.set(call)

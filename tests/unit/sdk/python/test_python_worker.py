@@ -94,6 +94,9 @@ class Methods(GroupCase):
         self.assertRegex(str(self.fails_as(self.group.call, "fail", "ValueError", "x" * 5000)), "ValueError: xxx+[.]{3}\n")
         self.fails(cadre.Failed, r"leave\(\) called sys.exit\(3\): a method cannot end its worker", self.group.call,
                    "leave")
+        e = self.fails(cadre.Failed, "SystemExit: it cannot be described: ValueError: no words", self.group.call,
+                       "leave_without_words")
+        self.assertTrue(e.may_have_run)
         self.assertEqual(self.group.call("add", 0), [11, 11])
 
     def fails_as(self, f, *args):
@@ -182,6 +185,19 @@ class Methods(GroupCase):
         futures = [self.group.start("keep", i) for i in range(500)]
         numbers = [f.result(timeout=SLOW_S)[0] for f in futures]
         self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 500)))
+
+
+class InC(GroupCase):
+    module, ranks = of("in_c"), 1
+
+    def test_wrong_arguments_of_methods_in_c_are_errors_and_no_end(self):
+        pid = self.group.call("pid")
+        for method, *args in (["pop"], ["update", 5], ["pop_beside"]):
+            with self.subTest(method), self.assertRaisesRegex(cadre.Failed, "TypeError: ") as caught:
+                self.group.call(method, *args, timeout=SLOW_S)
+            self.assertTrue(caught.exception.may_have_run)  # update() may have taken some of them
+            self.assertEqual(self.group.call("pop_beside", "x", 7, timeout=SLOW_S), [7])
+            self.assertEqual(self.group.call("pid", timeout=SLOW_S), pid)
 
 
 class Forks(GroupCase):

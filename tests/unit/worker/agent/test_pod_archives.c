@@ -131,17 +131,32 @@ static void of_many_the_first_is_forgotten(void **state)
     assert_true(says(w, "\"archives\":[]"));
 }
 
+// Returns whether an agent finds the archive of a process with these two variables.
+static bool finds(struct world *w, const char *first, const char *second)
+{
+    const char *const env[] = {first, second, "CADRE_ARCHIVE=" SHA256 ":5", NULL};
+    pod_archives_free(w->pod_archives);
+    w->pod_archives = pod_archives_new(w->loop);
+    pod_archives_want(w->pod_archives, env);
+    return says(w, "\"archives\":[\"" SHA256 "\"]");
+}
+
 static void the_folder_is_the_one_of_workers_in_python(void **state)
 {
-    const struct world *w = *state;
-    char folder[128], tmp[80];
+    struct world *w = *state;
+    char folder[128], tmpdir[80], temp[80], tmp[80];
     snprintf(folder, sizeof folder, "%s/cadre-archives-%u", w->folder, (unsigned)geteuid());
-    snprintf(tmp, sizeof tmp, "TMPDIR=%s", w->folder);
+    snprintf(tmpdir, sizeof tmpdir, "TMPDIR=%s", w->folder);
+    snprintf(temp, sizeof temp, "TEMP=%s", w->folder);
+    snprintf(tmp, sizeof tmp, "TMP=%s", w->folder);
     assert_int_equal(mkdir(folder, 0700), 0);
     folder_write(folder, SHA256 ".tar", "whole");
-    const char *const env[] = {tmp, "CADRE_ARCHIVE=" SHA256 ":5", NULL};
-    pod_archives_want(w->pod_archives, env);
-    assert_true(says(w, "\"archives\":[\"" SHA256 "\"]"));
+    assert_true(finds(w, tmpdir, "TEMP=/tmp"));
+    assert_true(finds(w, "TMPDIR=", temp));
+    assert_true(finds(w, "TMP=/tmp", temp));
+    assert_true(finds(w, "TMPDIR=/nonexistent", tmp));
+    assert_true(finds(w, "TEMP=/dev/null", tmp)); // no folder
+    assert_false(finds(w, "TMPDIR=/tmp", tmp));
     folder_free(folder);
 }
 

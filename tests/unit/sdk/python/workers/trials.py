@@ -101,6 +101,12 @@ class Trials(Base):
     def leave(self):
         raise SystemExit(3)
 
+    def leave_without_words(self):
+        class Wordless:
+            def __repr__(self):
+                raise ValueError("no words")
+        raise SystemExit(Wordless())
+
     def leave_at_once(self):
         os._exit(7)
 

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A worker of cadre.ray that runs tasks, without processes around it: which task does cancel() interrupt?"""
+
+import os
+import signal
+import time
+import unittest
+import unittest.mock
+
+from cadre.ray import _packing, _worker
+from python_case import main
+
+
+def hold_signals():
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+
+def release_signals():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
+
+
+class Canceling(unittest.TestCase):
+    def setUp(self):
+        with unittest.mock.patch.object(_worker, "_enter"):
+            self.tasks = _worker.Tasks()
+        self.tasks.is_first = False
+        self.number = 0
+        self.addCleanup(release_signals)
+
+    def run_task(self, function):
+        self.number += 1
+        self.tasks.functions["function"] = function
+        return self.tasks.call(self.number, "function", None, [])
+
+    def interrupts(self, function):
+        raised = self.run_task(function)
+        self.assertIs(type(raised), _packing.Raised)
+        self.assertEqual(raised.kind, "KeyboardInterrupt")
+        self.assertEqual(self.run_task(lambda: "next"), ["next"])
+
+    def cancel(self):
+        self.tasks.cancel(self.number)
+
+    def test_a_task_that_runs_is_interrupted(self):
+        def sleeps():
+            self.cancel()
+            time.sleep(3600)
+
+        self.interrupts(sleeps)
+
+    def test_a_task_that_is_about_to_run_is_interrupted(self):
+        begin = self.tasks._begin
+
+        def canceled(*args):
+            token = begin(*args)
+            self.cancel()
+            return token
+
+        with unittest.mock.patch.object(self.tasks, "_begin", canceled):
+            raised = self.run_task(lambda: "too late")
+        self.assertEqual(raised.kind, "KeyboardInterrupt")
+
+    def test_a_signal_that_comes_after_its_task_interrupts_nothing(self):
+        def ends():
+            hold_signals()
+            self.cancel()
+            return 1
+
+        def goes_on():
+            release_signals()
+            return 2
+
+        self.assertEqual(self.run_task(ends), [1])
+        release_signals()  # between two tasks
+        self.assertEqual(self.run_task(ends), [1])
+        self.assertEqual(self.run_task(goes_on), [2])
+
+    def test_a_task_that_ends_before_the_signal_is_sent_is_not_interrupted(self):
+        stops = []
+        self.run_task(lambda: stops.append(self.tasks.running[self.number]))
+        stops[0]()
+        self.assertEqual(self.run_task(lambda: stops[0]() or "next"), ["next"])
+
+    def test_sigint_from_elsewhere_interrupts_any_task(self):
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+
+        def sleeps():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(3600)
+
+        self.interrupts(sleeps)
+
+
+if __name__ == "__main__":
+    main()
