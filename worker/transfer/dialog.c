@@ -94,10 +94,10 @@ static bool has_ended(int fd)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-int dialog_lost(const struct dialog *c)
+int dialog_lost(const struct dialog *c, int but)
 {
     for (int i = 0; i < c->n; i++)
-        if (c->links[i] >= 0 && has_ended(c->links[i]))
+        if (i != but && c->links[i] >= 0 && has_ended(c->links[i]))
             return i;
     return -1;
 }

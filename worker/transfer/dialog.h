@@ -74,6 +74,6 @@ void dialog_again(struct dialog *c, uint64_t number);
 // Returns the next message of a member. It waits up to timeout_ms, but returns at once if one of the other descriptors
 // is ready. False: there is no message.
 bool dialog_next(struct dialog *c, struct pollfd *others, size_t n_others, int timeout_ms, struct dialog_event *ret);
-// Returns a member whose connection has ended, if dialog_next() has nothing else to return of it; -1 = none.
-int dialog_lost(const struct dialog *c);
+// Returns another member than this one whose connection has ended, and who has said nothing else; -1 = none.
+int dialog_lost(const struct dialog *c, int but);
 void dialog_say(struct dialog *c, int member, enum dialog_kind kind, const void *body, size_t len);

@@ -54,9 +54,9 @@ static void fail(struct resharding *r, const struct err *err)
     participant_fail(&r->participant, err);
 }
 
-// This rank cannot continue, and the center decides. Until then, this rank keeps its memory and its connections: without
-// them, the others would think that this rank was lost. What failed here may follow from another failure, which the
-// message of the center names. A dying process loses its memory before its connection to the center.
+// This rank cannot continue, and the center decides. Until then, this rank keeps its memory and its connections:
+// without them, the others would think that this rank was lost. What failed here may follow from another failure, which
+// the message of the center names. A dying process loses its memory before its connection to the center.
 static void await_decision(struct resharding *r, const struct err *err)
 {
     for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
