@@ -7,12 +7,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 10 * 1000 };
+enum {
+    GRACE_MS = 10 * 1000,
+    PATIENCE_MS = 1000, // how long the agent waits for a peer that does not read
+};
 
 struct control {
     struct agent *agent;
@@ -28,7 +31,23 @@ static void leave(struct control *c)
     agent_shutdown(c->agent, GRACE_MS);
 }
 
-// A peer that does not read for a while loses messages. It still notices when the agent ends.
+static bool has_room(int fd)
+{
+    struct pollfd watched = {.fd = fd, .events = POLLOUT};
+    return poll(&watched, 1, PATIENCE_MS) > 0;
+}
+
+// The loop has made the descriptor one that does not wait.
+static bool send_patiently(int fd, const struct msghdr *message)
+{
+    ssize_t sent = 0;
+    do
+        sent = sendmsg(fd, message, MSG_NOSIGNAL);
+    while (sent < 0 && (errno == EINTR || (errno == EAGAIN && has_room(fd))));
+    return sent >= 0;
+}
+
+// A peer that does not read for PATIENCE_MS gets nothing more. It still notices when the agent ends.
 static void send_record(struct control *c, enum record_type type, struct json_writer *w)
 {
     struct record_header h = {.len = (uint32_t)w->buf.len, .type = (uint8_t)type, .rank = RECORD_GROUP};
@@ -36,11 +55,7 @@ static void send_record(struct control *c, enum record_type type, struct json_wr
     record_header_encode(header, &h);
     struct iovec parts[] = {{header, sizeof header}, {w->buf.data, w->buf.len}};
     const struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts)};
-    ssize_t sent = 0;
-    do
-        sent = c->poll ? sendmsg(c->fd, &message, MSG_NOSIGNAL) : 0;
-    while (sent < 0 && errno == EINTR);
-    if (sent < 0)
+    if (c->poll && !send_patiently(c->fd, &message))
         loop_poll_free(TAKE_PTR(c->poll));
     writer_done(w);
 }
@@ -77,11 +92,9 @@ static void on_readable(void *ctx, int events)
 
 struct control *control_new(struct loop *loop, struct agent *agent, int fd, struct err *err)
 {
-    const struct timeval patience = {.tv_sec = 1};
     struct control *c = xcalloc(1, sizeof *c);
     *c = (struct control){.agent = agent, .fd = fd};
     fcntl(fd, F_SETFD, FD_CLOEXEC);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     c->poll = loop_poll_read(loop, fd, on_readable, c, err);
     if (c->poll)
         return c;
