@@ -50,15 +50,15 @@ static bool is_refusal(int code)
 
 static void retry_later(struct connection *c, const struct err *err)
 {
+    bool was_up = c->up;
+    c->up = false;
     if (c->closing)
         return;
     // One line is enough for a network that comes and goes. But somebody has to act if a certificate is not trusted.
     if (!c->told || (err->code == ERR_FORBIDDEN && c->told != err->code)) {
-        say(c, c->up ? "lost, trying again" : "not reached, trying again", err->code ? err->msg : "it closed");
+        say(c, was_up ? "lost, trying again" : "not reached, trying again", err->code ? err->msg : "it closed");
         c->told = err->code ? err->code : ERR_GONE;
     }
-    bool was_up = c->up;
-    c->up = false;
     loop_timer_disarm(c->heartbeat_timer);
     loop_timer_arm(c->retry_timer, rand_range(c->config.rand, c->backoff_ms / 3, c->backoff_ms));
     bool refused = is_refusal(err->code) || is_refusal(c->told);
@@ -108,7 +108,7 @@ static void on_heartbeat(void *ctx)
 
 void connection_gpus(struct connection *c)
 {
-    if (c->up)
+    if (c->up && !c->closing)
         on_heartbeat(c);
 }
 

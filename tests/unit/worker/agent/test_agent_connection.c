@@ -477,6 +477,20 @@ static void the_end_of_the_pod_is_a_goodbye(void **state)
     UNTIL(f, operators_closed(f->operators));
 }
 
+// Meanwhile, the connection to another replica may still be open.
+static void news_of_gpus_after_the_end_is_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, "HEARTBEAT");
+    operators_close(f->operators);
+    operators_gpus(f->operators);
+    UNTIL(f, operators_closed(f->operators));
+    operators_gpus(f->operators);
+    UNTIL(f, !f->session);
+    assert_non_null(strstr(buf_str(&f->got), "GOODBYE"));
+    assert_null(strstr(strstr(buf_str(&f->got), "GOODBYE"), "HEARTBEAT"));
+}
+
 // The operator's view of the cluster may be late: it may not know a pod that exists already.
 static void who_comes_too_early_comes_again(void **state)
 {
@@ -515,6 +529,7 @@ int main(void)
         T(who_comes_too_early_comes_again),
         T(nothing_is_done_before_the_welcome),
         T(the_end_of_the_pod_is_a_goodbye),
+        T(news_of_gpus_after_the_end_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
