@@ -189,7 +189,8 @@ static void a_term_that_it_has_not_heard_of_is_not_written_in(void **state)
     TURN_UNTIL(loop_run_once(t.api->loop, 1), t.writes >= before + 3, t.trace); // it leads again
     assert_false(election_may_write(t.election));
     TURN_UNTIL(both_turn(), strstr(t.trace, "elected "), t.trace);
-    assert_true(str_starts(t.trace, "lost elected "));
+    // On a busy machine, it may lose the Lease several times.
+    assert_true(str_starts(t.trace, "lost "));
 }
 
 static void the_lease_is_given_back(void **state)
