@@ -278,10 +278,12 @@ static int read_code(const char *at)
 static void take_failure(struct participant *p, const struct dialog_event *e)
 {
     char text[PARTICIPANT_REASON_SIZE];
-    int lost = e->len < 4 || p->decided != COMMIT_OPEN ? -1 : dialog_lost(&p->dialog, e->member);
+    if (e->len < 4 || p->decided != COMMIT_OPEN)
+        return;
+    int lost = dialog_lost(&p->dialog, e->member);
     if (lost >= 0)
         lose_member(p, lost);
-    if (e->len < 4 || p->decided != COMMIT_OPEN)
+    if (p->decided != COMMIT_OPEN)
         return;
     snprintf(text, sizeof text, "%s: %s", p->config.names[e->member], e->body + 4);
     set_reason(p, read_code(e->body), text);
