@@ -52,7 +52,10 @@ static void answer_error(struct host_request *r, int code, const char *message)
 // Returns true if the method has not begun, and never will.
 static bool withdraw(struct host_request *r)
 {
-    return !r->submitted || method_executor_withdraw(r->owner->executor, &r->job);
+    if (r->submitted && !method_executor_withdraw(r->owner->executor, &r->job))
+        return false;
+    r->submitted = false; // so that the error says that the method has not run
+    return true;
 }
 
 // Fetches the objects that its arguments refer to. Returns false if the method must not run.

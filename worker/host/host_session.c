@@ -287,7 +287,7 @@ static int take_call(struct host_session *s, const struct record *r, struct err 
     struct blob *tail, *body = body_keep(r, s->quota, &tail);
     size_t len = r->len + (r->tail ? r->tail->len : 0);
     if (s->stopping)
-        err_set(&refused, ERR_GONE, "rank %d is stopping", rank);
+        err_set(&refused, ERR_UNAVAILABLE, "rank %d is stopping", rank);
     else if (s->n_requests >= SESSION_CALLS_MAX)
         err_set(&refused, ERR_LIMIT, "%zu calls wait for rank %d already; call again later", s->n_requests, rank);
     else if (!body || len > s->config.bytes_max)
@@ -574,7 +574,7 @@ void host_session_stop(struct host_session *s)
         return;
     }
     LIST_FOREACH(l, &s->requests)
-        host_request_cancel(CONTAINER_OF(l, struct host_request, link), ERR_GONE, "the worker was told to stop");
+        host_request_cancel(CONTAINER_OF(l, struct host_request, link), ERR_UNAVAILABLE, "the worker was told to stop");
     say_goodbye_when_idle(s);
 }
 

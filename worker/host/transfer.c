@@ -19,6 +19,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/grid.h"
 #include "common/wire/ref.h"
 #include "worker/host/host_call.h"
 #include "worker/host/progress.h"
@@ -167,9 +168,8 @@ static int describe(struct transfer_step *s, struct transfer_side *ret, struct e
     const cadre_weight_list *l = s->list;
     struct transfer_tensor *tensors = arena_array(&s->arena, l->n, sizeof *tensors);
     *ret = (struct transfer_side){s->groups[!s->sends], make_mesh(s), tensors, l->n, NULL};
-    if (l->n_mesh > GRID_DIMS_MAX)
-        return err_set(err, ERR_INVALID, "the mesh of %s has %zu dimensions, at most %d", ret->name, l->n_mesh,
-                       GRID_DIMS_MAX);
+    if (grid_check(ret->mesh, (uint32_t)s->worlds[!s->sends], err) < 0)
+        return err->code;
     for (size_t i = 0; i < l->n; i++)
         if (add_tensor(s, &l->weights[i], ret, &tensors[i], err) < 0)
             return err->code;

@@ -148,6 +148,10 @@ class Transfers(RunCase):
                 with self.assertRaisesRegex(cadre.Invalid, f"'w' of wild{i} has 2 dimensions, and dimension 0 of the mesh "
                                                            f"splits number {split} of them"):
                     cadre.transfer(wild, target)
+            for tp in (0, 3):
+                wild = client.Group("weighty:Wild", name=f"mesh{tp}", replicas=2, init=dict(tp=tp))
+                with self.assertRaisesRegex(cadre.Invalid, f"mesh 'mesh{tp}' is for {tp} ranks, the group has 2"):
+                    cadre.transfer(wild, target)
 
     def test_a_negative_dimension_counts_from_the_end(self):
         last = cadre.Sharded(types.SimpleNamespace(shape=(2, 3)), {"dp": 2, "tp": 4}, {"tp": -1})

@@ -304,8 +304,9 @@ static void what_waits_is_canceled_at_once_and_what_runs_is_told(void **state)
     host_proxy_send(&f->proxy, RECORD_CANCEL, 2, "");
     host_proxy_send(&f->proxy, RECORD_CANCEL, 99, ""); // its answer may be on the way: this has no effect
     UNTIL(f, came(f, "ERROR 2"));
-    assert_string_equal(buf_str(&f->proxy.trace),
-                        "ERROR 2 {\"code\":\"CANCELED\",\"message\":\"canceled before it could begin\"}\n");
+    assert_string_equal(
+        buf_str(&f->proxy.trace),
+        "ERROR 2 {\"code\":\"CANCELED\",\"message\":\"canceled before it could begin\",\"ran\":false}\n");
     host_proxy_send(&f->proxy, RECORD_CANCEL, 1, "");
     UNTIL(f, came(f, "ERROR 1 {\"code\":\"CANCELED\""));
 }
@@ -479,7 +480,8 @@ static void stopping_refuses_what_waits_and_says_goodbye_after_what_runs(void **
     host_session_stop(f->session);
     UNTIL(f, f->stopped == 1 && !f->proxy.peer);
     assert_string_equal(buf_str(&f->proxy.trace),
-                        "ERROR 2 {\"code\":\"GONE\",\"message\":\"the worker was told to stop\"}\n"
+                        "ERROR 2 {\"code\":\"UNAVAILABLE\",\"message\":\"the worker was told to stop\","
+                        "\"ran\":false}\n"
                         "ERROR 1 {\"code\":\"CANCELED\",\"message\":\"hold() failed (cadre_result 6) and did not say "
                         "why\"}\n"
                         "GOODBYE 0 {\"reason\":\"the worker was told to stop\"}\n"

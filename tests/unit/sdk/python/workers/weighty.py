@@ -103,15 +103,21 @@ class Unchecked(cadre.Sharded):
 
 
 class Wild(cadre.Weights):
-    """Splits dimensions that the tensor does not have, and says so only to the library."""
+    """Has a split or a mesh that cannot be, and says so only to the library."""
 
-    def __init__(self, split):
-        self.split = split
+    def __init__(self, split=0, tp=None):
+        self.split, self.tp = split, tp
 
     def weights(self):
         block = Unchecked(whole("w"), {"tp": cadre.world_size()}, {"tp": 0}, (8, 6))
         block.split_as = [self.split]
         return {"w": block}
+
+    def _blocks(self, names=None):
+        blocks = super()._blocks(names)
+        if self.tp is not None:
+            blocks["w"].mesh = {"tp": self.tp}
+        return blocks
 
 
 class Mirror(cadre.Weights):
