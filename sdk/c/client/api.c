@@ -51,10 +51,10 @@ void cadre_client_close(cadre_client *c)
 
 void cadre_client_shut(cadre_client *c)
 {
-    if (!c || !c->threads)
+    if (!c || !c->threads || in_callback(c))
         return;
     client_enter(c);
-    if (!c->closing && !c->turning) {
+    if (!c->closing) {
         c->closing = true;
         client_threads_stop(c->threads);
         client_end(c);
@@ -193,7 +193,7 @@ cadre_client_code cadre_client_start(cadre_client *c, const cadre_client_request
     client_enter(c);
     if (settings_copy_sized(&r, sizeof r, request, "cadre_client_request", &err) == 0)
         id = start(c, &r, &err);
-    if (id && !r.lazy)
+    if (id && (!r.lazy || client_is_turned(c)))
         client_stir(c);
     client_leave(c);
     if (!id)

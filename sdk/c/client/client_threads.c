@@ -290,6 +290,11 @@ void client_stir(struct cadre_client *c)
         ring(t);
 }
 
+bool client_is_turned(const struct cadre_client *c)
+{
+    return c->threads && c->threads->taken;
+}
+
 void client_tell(struct cadre_client *c)
 {
     if (c->threads)

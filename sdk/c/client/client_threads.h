@@ -22,4 +22,6 @@ bool client_pass(struct cadre_client *c, int64_t end);
 // Waits in the same way, but leaves the turns to other threads. Only for a client with threads.
 bool client_watch(struct cadre_client *c, int64_t end);
 void client_stir(struct cadre_client *c); // new work starts at once, even if nobody waits
+// Whether another caller turns the loop. It may sleep, and does not know of a call that the caller has just started.
+bool client_is_turned(const struct cadre_client *c);
 void client_tell(struct cadre_client *c); // threads that wait look again

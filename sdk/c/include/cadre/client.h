@@ -169,7 +169,7 @@ typedef struct cadre_client_request {
                                // unchanged
     int dispatch, execute;     // the enums above
     int64_t timeout_ms;        // from now, 7 days at most; 0 = none
-    int64_t attempt;           // attempt of the group that the call is for; another attempt refuses it; 0 = any
+    int64_t attempt;           // attempt of the group that the call is for; a later attempt refuses it; 0 = any
     int refuse_when_not_ready; // 1: fail at once if the group is not ready, instead of waiting
     // Called exactly once, never inside cadre_client_start(). NULL: no callback. cadre_client_call() ignores it.
     void (*done)(void *ctx, const cadre_client_answer *answer);
@@ -234,7 +234,7 @@ CADRE_CLIENT_API cadre_client_code cadre_client_open(const cadre_client_options 
 CADRE_CLIENT_API void cadre_client_close(cadre_client *c);
 
 // For a `threaded` client, before cadre_client_close(): ends all waits. Answers can still be taken, and nothing new
-// begins. Accepts NULL.
+// begins. Accepts NULL. Not in `done`.
 CADRE_CLIENT_API void cadre_client_shut(cadre_client *c);
 
 // Sends a call, or queues it until it can be sent. CADRE_CLIENT_INVALID, CADRE_CLIENT_LIMIT: it was not accepted, and

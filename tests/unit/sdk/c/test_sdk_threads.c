@@ -12,6 +12,7 @@
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,27 @@ static void *watcher(void *arg)
     return cadre_client_next(f->client, -1) ? f : NULL;
 }
 
+static void a_call_that_is_waited_for_next_is_sent_while_another_thread_waits(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_request r = request_of("echo");
+    cadre_client_error *error;
+    pthread_t waits;
+    uint64_t id;
+    open_threaded(f);
+    pthread_create(&waits, NULL, waiter, f);
+    until_came(f, "[7]", 1);
+    for (int i = 0; i < CALLS; i++) {
+        r.args = J("[1]");
+        r.keep = r.lazy = 1;
+        assert_int_equal(cadre_client_start(f->client, &r, &id, &f->error), CADRE_CLIENT_OK);
+        takes(f, id, "[1]");
+    }
+    cadre_client_shut(f->client);
+    pthread_join(waits, (void **)&error);
+    free(error);
+}
+
 static void who_waits_is_told_that_it_is_shut(void **state)
 {
     struct fixture *f = *state;
@@ -258,6 +280,43 @@ static void a_callback_uses_and_shuts_it(void **state)
     while (cadre_client_next(f->client, -1))
         ;
     assert_int_equal(cadre_client_connected(f->client), 0);
+}
+
+static void shuts(void *ctx, const cadre_client_answer *a)
+{
+    struct fixture *f = ctx;
+    assert_null(a->error);
+    cadre_client_shut(f->client);
+}
+
+static void counts(void *ctx, int connected, const cadre_client_error *why)
+{
+    (void)why;
+    atomic_fetch_add((atomic_int *)ctx, connected);
+}
+
+static void it_is_not_shut_inside_done(void **state)
+{
+    struct fixture *f = *state;
+    atomic_int connections = 0;
+    cadre_client_options o = options_of(f);
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    o.address = f->proxy.url;
+    o.threaded = 1;
+    o.on_connection = counts;
+    o.ctx = &connections;
+    open_with(f, &o);
+    cadre_client_request r = request_of("echo");
+    r.args = J("[1]");
+    r.done = shuts;
+    r.ctx = f;
+    assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_OK);
+    takes(f, begin(f, "echo", J("[2]")), "[2]");
+    sdk_proxy_stop(&f->proxy);
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    takes(f, begin(f, "echo", J("[3]")), "[3]");
+    TURN_UNTIL(sched_yield(), atomic_load(&connections) == 2, "callbacks of connections");
+    cadre_client_shut(f->client);
 }
 
 static void answers_that_are_kept_leave_room_for_calls(void **state)
@@ -378,9 +437,11 @@ int main(void)
         CASE(only_calls_that_are_watched_are_told),
         CASE(a_watched_call_is_told_also_if_its_answer_was_taken_first),
         CASE(a_wait_that_is_over_leaves_the_call_alone),
+        CASE(a_call_that_is_waited_for_next_is_sent_while_another_thread_waits),
         CASE(who_waits_is_told_that_it_is_shut),
         CASE(what_was_not_sent_has_not_run),
         CASE(a_callback_uses_and_shuts_it),
+        CASE(it_is_not_shut_inside_done),
         CASE(answers_that_are_kept_leave_room_for_calls),
         CASE(others_call_while_one_copies_long_arguments),
         CASE(the_connection_changes_while_one_copies_long_arguments),
