@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,18 +66,40 @@ static void enter(const struct local_group *g)
     }
 }
 
+// Ranks may have another PATH and another folder, so the agent is looked for before they are set. If it is not found,
+// execvp() says why.
+static void find_agent(const char *name, char ret[PATH_MAX])
+{
+    const char *path = getenv("PATH");
+    char candidate[PATH_MAX];
+    snprintf(ret, PATH_MAX, "%s", name);
+    if (strchr(name, '/')) {
+        if (realpath(name, candidate))
+            strcpy(ret, candidate);
+        return;
+    }
+    for (const char *p = path, *end; p; p = *end ? end + 1 : NULL) {
+        end = strchrnul(p, ':');
+        int n = snprintf(candidate, sizeof candidate, "%.*s/%s", end > p ? (int)(end - p) : 1, end > p ? p : ".", name);
+        if (n < (int)sizeof candidate && access(candidate, X_OK) == 0 && realpath(candidate, ret))
+            return;
+    }
+    snprintf(ret, PATH_MAX, "%s", name);
+}
+
 static _Noreturn void run_agent(const struct local_group *g, int control)
 {
-    char processes[16], attempt[16], fd[16];
+    char agent[PATH_MAX], processes[16], attempt[16], fd[16];
     size_t n = 0, k = 0;
     while (g->manifest.command[n])
         n++;
+    find_agent(g->run.agent, agent);
     snprintf(processes, sizeof processes, "%d", g->manifest.processes);
     snprintf(attempt, sizeof attempt, "%u", (unsigned)g->attempt);
     snprintf(fd, sizeof fd, "%d", control);
     fcntl(control, F_SETFD, 0);
     const char *first[FIRST_WORDS];
-    const char *const always[] = {g->run.agent, "run", "--processes", processes, "--attempt", attempt, "--control", fd};
+    const char *const always[] = {agent, "run", "--processes", processes, "--attempt", attempt, "--control", fd};
     for (; k < ARRAY_LEN(always); k++)
         first[k] = always[k];
     if (g->gpus.list) {
@@ -278,11 +301,13 @@ void local_group_reap(struct local_group *g)
     }
 }
 
+// The places of its ranks stay, so their numbers stay, too.
 int local_group_change(struct local_group *g, const struct manifest *manifest, struct err *err)
 {
-    if (manifest->processes != g->manifest.processes)
-        return err_set(err, ERR_INVALID, "%s has %d ranks, and a restart does not make them %d", g->name,
-                       g->manifest.processes, manifest->processes);
+    const struct workergroup_spec *now = &g->manifest.group->spec, *next = &manifest->group->spec;
+    if (next->replicas != now->replicas || next->workers_per_replica != now->workers_per_replica)
+        return err_set(err, ERR_INVALID, "%s has %d replicas of %d ranks, and a restart does not make them %d of %d",
+                       g->name, now->replicas, now->workers_per_replica, next->replicas, next->workers_per_replica);
     manifest_done(&g->manifest);
     g->manifest = *manifest;
     g->changed = true;

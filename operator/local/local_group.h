@@ -69,8 +69,8 @@ bool local_group_stop(struct local_group *g, const char *why);
 // Starts the processes again, as for a new group. Calls wait for them. Returns false if nothing runs: call
 // local_group_start() then.
 bool local_group_restart(struct local_group *g);
-// Sets what its next processes run. Takes ownership of the manifest. ERR_INVALID: the manifest has another number of
-// ranks, and still belongs to the caller.
+// Sets what its next processes run. Takes ownership of the manifest. ERR_INVALID: the manifest has other numbers of
+// replicas or of their ranks, and still belongs to the caller.
 int local_group_change(struct local_group *g, const struct manifest *manifest, struct err *err);
 void local_group_reap(struct local_group *g); // call it after SIGCHLD
 // Says what the group waits for, as long as nothing was started. Callers that wait for the group see it.

@@ -202,21 +202,23 @@ static int listen_port(struct local *l, const char *address, struct err *err)
     return 0;
 }
 
-// The processes of the run always use a Unix socket, because nobody else reaches it.
+// The processes of the run always use a Unix socket, because nobody else reaches it. The socket comes first: only one
+// run of the group can have it, and the other files of the group belong to that run.
 static int listen_here(struct local *l, struct err *err)
 {
     const char *address = l->options.listen;
+    bool port = address && !str_starts(address, "unix:");
     char path[RUNDIR_PATH_SIZE];
-    int r = address && !str_starts(address, "unix:") ? listen_port(l, address, err) : 0;
-    if (r == 0 && (!address || l->token[0]))
-        r = rundir_socket(l->options.ns, l->options.group, path, err);
+    int r = !address || port ? rundir_socket(l->options.ns, l->options.group, path, err) : 0;
     if (r < 0)
         return r;
-    if (!address || l->token[0])
+    if (!address || port)
         snprintf(l->url, sizeof l->url, "unix:%s", path);
     else
         snprintf(l->url, sizeof l->url, "%s", address);
     r = gateway_listen(l->gateway, l->url, false, err);
+    if (r == 0 && port)
+        r = listen_port(l, address, err);
     if (r == 0)
         say_where(l, l->url, NULL);
     return r;

@@ -65,6 +65,12 @@ if "$cli" call "${patient[@]}" acc get_value --namespace lab --server "ws://127.
     fail "kubectl cadre with a wrong token is answered"
 fi
 grep -qF "this token is not valid for this run" "$work/refused.out" || fail "it does not say why"
+code=0
+"$local" --listen 127.0.0.1:0 --agent "$agent" --namespace lab --group acc -- true >"$work/second.out" 2>&1 || code=$?
+[[ $code != 0 ]] || fail "two runs have the same group"
+grep -qF "another program already" "$work/second.out" || fail "it does not say why"
+[[ $(cat "$token_file") == "${bearer[1]#*Bearer }" ]] || fail "the second run took the token of the first one"
+echo "ok - a second run leaves the first one alone"
 local_stop
 [[ ! -e $token_file ]] || fail "the token outlives the run"
 echo "ok"

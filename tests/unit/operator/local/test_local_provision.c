@@ -182,6 +182,26 @@ static void a_group_that_could_not_start_can_be_started_again(void **state)
     agent_ends(w);
 }
 
+static enum err_code restart_as(const struct world *w, const char *numbers)
+{
+    _cleanup_(free_p) char *args = xasprintf("{\"workerGroup\":{\"metadata\":{\"name\":\"first\"},\"spec\":{%s,"
+                                             "\"worker\":{\"command\":[\"true\"]}}}}",
+                                             numbers);
+    return ask(w, w->provisioner.restart, args);
+}
+
+static void a_restart_keeps_the_replicas_and_their_ranks(void **state)
+{
+    const struct world *w = *state;
+    assert_int_equal(create_with(w, "first", "\"restartPolicy\":\"Never\",\"replicas\":1,\"workersPerReplica\":4").code,
+                     0);
+    agent_ends(w);
+    assert_int_equal(restart_as(w, "\"replicas\":4,\"workersPerReplica\":1"), ERR_INVALID);
+    assert_int_equal(restart_as(w, "\"replicas\":1,\"workersPerReplica\":5"), ERR_INVALID);
+    assert_int_equal(restart_as(w, "\"replicas\":1,\"workersPerReplica\":4"), 0);
+    agent_ends(w);
+}
+
 static void a_new_group_that_cannot_start_is_refused(void **state)
 {
     const struct world *w = *state;
@@ -201,6 +221,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_group_that_was_deleted_before_it_could_start_is_not_tried_again, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_group_that_could_not_start_can_be_started_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restart_keeps_the_replicas_and_their_ranks, setup, teardown),
         cmocka_unit_test_setup_teardown(a_new_group_that_cannot_start_is_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
