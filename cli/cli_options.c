@@ -182,9 +182,17 @@ static int set_args(struct parse *p, const char *text)
     return -1;
 }
 
+// getopt passes a word such as -10 only after its last letter.
+static const char *unknown_word(const struct parse *p)
+{
+    const char *next = p->argv[optind];
+    bool inside = optopt && next && next[0] == '-' && next[1] != '-' && strchr(next + 1, optopt);
+    return inside ? next : p->argv[optind - 1];
+}
+
 static int unknown(const struct parse *p)
 {
-    const char *arg = p->argv[optind - 1];
+    const char *arg = unknown_word(p);
     return wrong(p->o, "unknown option, or its value is missing: %s%s", arg,
                  strspn(arg, "-.0123456789") == strlen(arg) ? "; write a negative number after --" : "");
 }
@@ -370,6 +378,9 @@ static int take_object(struct parse *p, int n, char **rest)
     if (set_reference(p, rest[1]) == 0)
         return -1;
     int r = check_json(o, rest[1], &type);
+    if (r < 0 && o->verb != VERB_PUT && type != JSON_OBJECT)
+        return wrong(o, "%.200s is no reference: it is the text that put or call --keep printed, from cadre: on",
+                     rest[1]);
     if (r < 0)
         o->args = xstrdup(rest[1]);
     return r;

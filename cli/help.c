@@ -56,7 +56,7 @@ static const struct {
      "      --collect JSON      for split and 3d-*: whose results are collected, such as '{\"at\": {\"tp\": 0}}'\n"
      "      --pad               repeat the last row of a batch that cannot be split evenly\n"
      "      --timeout TIME      such as 30s or 2m; default: 60s; 0: no limit\n"
-     "      --attempt N         refused if the group is at another attempt\n"
+     "      --attempt N         refused if attempt N is over; waits if it is still to come\n"
      "      --no-wait           refused unless the group is ready\n"
      "      --keep              keep results on the workers and print a reference to them, for arguments of "
      "other\n"
@@ -78,7 +78,7 @@ static const struct {
      "calls of the process fail. Returns when the process is gone.\n"
      "\n"
      "      --rank N            the rank to kill\n"
-     "      --attempt N         refused if the group is at another attempt\n"
+     "      --attempt N         refused if attempt N is over; waits if it is still to come\n"
      "      --timeout TIME      such as 30s or 2m; default: 60s\n" GROUP_OPTIONS REACH_OPTIONS},
     {"stack", "Usage: kubectl cadre stack GROUP [OPTION]...\n"
               "Shows the stacks of all threads of all ranks, for workers in Python. It works while a rank runs a\n"

@@ -10,9 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TIMEOUT_MS = 60 * 1000 };
+enum { TIMEOUT_MS = 60 * 1000, LOOK_MS = 1000 };
 
-static int follow(const struct options *o)
+static bool goes_on(void)
+{
+    return !process_interrupted() && !ferror(stdout);
+}
+
+// Prints lines until the connection ends. Another proxy does not know what this one was asked for. Returns the exit
+// status.
+static int follow_connection(const struct options *o)
 {
     struct proxy c;
     struct err err = ERR_INIT;
@@ -22,9 +29,21 @@ static int follow(const struct options *o)
     cadre_client_request_init(&r, "group.output"); // the operator reports that there is no such group
     r.timeout_ms = TIMEOUT_MS;
     int status = proxy_call(&c, &r) == CADRE_CLIENT_OK ? 0 : report_failure(&c.error);
-    while (status == 0 && !process_interrupted() && !ferror(stdout))
-        proxy_linger((struct proxy *[]){&c}, 1, TIMEOUT_MS);
+    unsigned connections = c.connections;
+    while (status == 0 && goes_on() && c.connected && c.connections == connections)
+        proxy_linger((struct proxy *[]){&c}, 1, LOOK_MS);
+    if (status == 0 && goes_on())
+        fprintf(stderr, "[the connection was lost (%s); lines may be missing]\n", c.lost.message);
     proxy_close(&c);
+    return status;
+}
+
+// Each connection has a new token, because the operator closes a connection whose token has expired.
+static int follow(const struct options *o)
+{
+    int status = 0;
+    while (status == 0 && goes_on())
+        status = follow_connection(o);
     return process_interrupted() ? 128 + process_interrupted() : status;
 }
 

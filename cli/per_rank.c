@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/per_rank.h"
 
+#include "cli/child_process.h"
 #include "cli/document.h"
 #include "cli/print_result.h"
 #include "cli/report.h"
@@ -111,6 +112,10 @@ int ranks_call(const struct options *o, struct proxy *c, cadre_client_request *r
         return report_failure(&c->error);
     if (v == OTHERWISE)
         return refuse(request);
+    if (process_interrupted()) {
+        proxy_fail(c, CADRE_CLIENT_CANCELED, "interrupted", "; the call has not run");
+        return report_failure(&c->error);
+    }
     if (proxy_call(c, request) != CADRE_CLIENT_OK)
         return report_failure(&c->error);
     if (c->rank < 0 && v == UNKNOWN)

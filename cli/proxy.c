@@ -51,6 +51,7 @@ static void on_connection(void *ctx, int connected, const cadre_client_error *wh
 {
     struct proxy *c = ctx;
     c->connected = connected;
+    c->connections += connected != 0;
     if (why)
         c->lost = *why;
 }

@@ -16,6 +16,7 @@ struct proxy {
     char *server_name; // in its certificate; NULL = the host of the address
     int64_t reach_ms;  // must be welcomed within this time
     bool connected;
+    unsigned connections;    // how many there were
     cadre_client_error lost; // why it is not connected
     FILE *lines;             // gets the output of the ranks
     int64_t only_rank;       // prints only this rank; -1 = all

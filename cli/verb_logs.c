@@ -125,13 +125,14 @@ static void pass(const struct logs *l, struct buf *line, const char *data, size_
     while (n) {
         const char *end = memchr(data, '\n', n);
         size_t len = end ? (size_t)(end - data) + 1 : n;
-        if (buf_append(line, data, len) < 0 || end) {
+        bool fits = buf_append(line, data, len) == 0;
+        if (!fits || end) { // what does not fit comes next
             print_line(l, buf_str(line), line->len);
             buf_reset(line);
             line->over = false;
         }
-        data += len;
-        n -= len;
+        data += fits ? len : 0;
+        n -= fits ? len : 0;
     }
     fflush(stdout);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks each rank separately, so a rank that does not answer does not delay the others.
+// Asks each rank separately, so a rank that does not answer costs only some seconds.
+#include "cli/child_process.h"
 #include "cli/document.h"
 #include "cli/plain.h"
 #include "cli/proxy.h"
@@ -64,7 +65,7 @@ static int ask_page(const struct options *o, struct proxy *c, int64_t from, int6
     if (!page)
         return report_err(&err);
     DOCUMENT_FOREACH(worker, document_get(page, "workers"))
-    if (o->request.rank < 0 || document_i64(worker, "rank") == o->request.rank)
+    if (!process_interrupted() && (o->request.rank < 0 || document_i64(worker, "rank") == o->request.rank))
         status |= ask(o, c, worker);
     if (o->request.rank < 0 && !document_integer(document_get(page, "next"), ret_next))
         *ret_next = -1;
@@ -76,9 +77,9 @@ static int use(const struct options *o, struct proxy *c, void *ctx)
     int status = 0;
     int64_t from = MAX(o->request.rank, INT64_C(0));
     (void)ctx;
-    while (from >= 0)
+    while (from >= 0 && !process_interrupted())
         status |= ask_page(o, c, from, &from);
-    return status;
+    return process_interrupted() ? 128 + process_interrupted() : status;
 }
 
 int verb_stack(const struct options *o)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -284,6 +285,19 @@ static void a_rank_that_dies_is_named(void **state)
     prints("call workergroup.cadre.dev/llama get_value --rank 3" REACH, "3\n");
 }
 
+static void an_interrupt_ends_the_question_for_stacks(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < world.n; i++)
+        kill(world.workers[i], SIGSTOP); // each of them would be waited for
+    cli_world_run(&world,
+                  (const char *const[]){KUBECTL_CADRE, "stack", "llama", "--server", world.url, "-n", "ml", "--token",
+                                        "alice", NULL},
+                  "Error (");
+    assert_int_equal(world.status, 128 + SIGINT);
+    assert_null(strstr(buf_str(&world.err), "rank 3"));
+}
+
 static void usage_is_explained(void **state)
 {
     (void)state;
@@ -299,6 +313,11 @@ static void usage_is_explained(void **state)
           "--timeout 1.5h: must be seconds, or whole numbers with h, m, s or ms, such as 500ms, 15s or 1h30m, at most "
           "168h");
     fails("call llama add -5", 2, "missing: -5; write a negative number after --\n");
+    fails("call llama add -10", 2, "missing: -10; write a negative number after --\n");
+    fails("call llama add --rank 1 -1.5", 2, "missing: -1.5; write a negative number after --\n");
+    fails("free llama 5", 2,
+          "error: 5 is no reference: it is the text that put or call --keep printed, from cadre: on");
+    fails("get llama [1]", 2, "error: [1] is no reference");
     fails("call ml/llama add 1", 2, "error: GROUP is the name of a WorkerGroup; set its namespace with -n: ml/llama\n");
     fails("call plg/llama add 1", 2,
           "error: GROUP is the name of a WorkerGroup; set its namespace with -n: plg/llama\n");
@@ -333,6 +352,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(status_is_info_and_begins_with_the_status_of_the_group, start, stop),
         cmocka_unit_test_setup_teardown(info_shows_the_gpus_by_rank, start, stop),
         cmocka_unit_test_setup_teardown(a_rank_that_dies_is_named, start, stop),
+        cmocka_unit_test_setup_teardown(an_interrupt_ends_the_question_for_stacks, start, stop),
         cmocka_unit_test_setup_teardown(usage_is_explained, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

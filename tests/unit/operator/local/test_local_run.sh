@@ -125,6 +125,44 @@ refused 1 "attempt 1" "$cli" call acc add 0 --attempt 1
 kill -TERM "$pid"
 ended 0 "SIGTERM after a restart"
 
+# Who follows the output of a run also sees that of a new run with the same socket
+# shellcheck disable=SC2016
+shell talk 'while :; do echo tick; sleep 0.5; done' ''
+run talk.yaml
+until_true test -S "$work/cadre/talk.default.sock"
+"$cli" logs talk -f >"$work/logs.out" 2>"$work/logs.err" &
+logs=$!
+until_true grep -qxF "[rank 0] tick" "$work/logs.out"
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null || true
+until_true grep -qF "[the connection was lost (" "$work/logs.err"
+ticks() { grep -cxF "[rank 0] tick" "$work/logs.out"; }
+more_than() { [[ $(ticks) -gt $1 ]]; }
+before=$(ticks)
+run talk.yaml
+until_true more_than "$before"
+kill -INT "$logs"
+code=0
+wait "$logs" || code=$?
+[[ $code == 130 ]] || fail "logs, interrupted: exit code $code"
+kill -TERM "$pid"
+ended 143 "a shell, told to stop"
+
+# The agent is found as this shell finds it, whatever PATH and folder its ranks have
+cat >"$work/there.yaml" <<YAML
+kind: WorkerGroup
+metadata: {name: there}
+spec:
+  restartPolicy: Never
+  worker: {command: [/bin/sh, -c, 'exit 5']}
+  template: {spec: {containers: [{name: worker, image: none, workingDir: /, env: [{name: PATH, value: /nowhere}]}]}}
+YAML
+for name in cadre-agent ./cadre-agent; do
+    code=0
+    (cd "$(dirname "$agent")" && PATH=.:$PATH "$local" -f "$work/there.yaml" --agent "$name" >"$work/there.out" 2>&1) || code=$?
+    [[ $code == 5 ]] || fail "--agent $name: exit code $code"
+done
+
 # Restarts follow the spec
 # shellcheck disable=SC2016
 shell three 'echo "attempt $CADRE_ATTEMPT"; exit 3' ', maxRestarts: 2'
