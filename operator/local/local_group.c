@@ -70,15 +70,11 @@ static void enter(const struct local_group *g)
 // execvp() says why.
 static void find_agent(const char *name, char ret[PATH_MAX])
 {
-    const char *path = getenv("PATH");
     char candidate[PATH_MAX];
-    snprintf(ret, PATH_MAX, "%s", name);
-    if (strchr(name, '/')) {
-        if (realpath(name, candidate))
-            strcpy(ret, candidate);
+    bool is_path = strchr(name, '/');
+    if (is_path && realpath(name, ret))
         return;
-    }
-    for (const char *p = path, *end; p; p = *end ? end + 1 : NULL) {
+    for (const char *p = is_path ? NULL : getenv("PATH"), *end; p; p = *end ? end + 1 : NULL) {
         end = strchrnul(p, ':');
         int n = snprintf(candidate, sizeof candidate, "%.*s/%s", end > p ? (int)(end - p) : 1, end > p ? p : ".", name);
         if (n < (int)sizeof candidate && access(candidate, X_OK) == 0 && realpath(candidate, ret))
