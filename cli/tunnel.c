@@ -6,11 +6,11 @@
 #include "common/base/mem.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ static bool answers(const struct tunnel *t)
 
 static void read_messages(const struct tunnel *t, char *text, size_t size)
 {
-    ssize_t n = read(t->err_fd, text, size - 1);
+    ssize_t n = pread(t->err_fd, text, size - 1, 0);
     size_t len = n > 0 ? (size_t)n : 0;
     while (len && text[len - 1] == '\n')
         len--;
@@ -62,16 +62,13 @@ static int wait_until_it_answers(struct tunnel *t, struct err *err)
 
 static int start_proxy(struct tunnel *t, const struct options *o, struct err *err)
 {
-    int fds[2];
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-        return err_set(err, ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    t->err_fd = memfd_create("kubectl proxy", MFD_CLOEXEC); // a pipe that nobody reads would block it when it is full
+    if (t->err_fd < 0)
+        return err_set(err, ERR_IO, "cannot make a file in memory: %s", strerror(errno));
     _cleanup_(free_p) char *socket = xasprintf("--unix-socket=%s", path_of(t));
     _cleanup_(free_p) char *paths = xasprintf("--accept-paths=^%s/", t->prefix); // nothing else can be reached
     const struct kubectl_args args = kubectl_args(o, "proxy", socket, paths, NULL);
-    int r = process_start(args.argv, &t->pid, NULL, fds[1], err);
-    close(fds[1]);
-    t->err_fd = fds[0];
-    return r;
+    return process_start(args.argv, &t->pid, NULL, t->err_fd, err);
 }
 
 int tunnel_open(struct tunnel *t, const struct options *o, struct err *err)

@@ -380,6 +380,7 @@ cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_re
     r.method = "object.put";
     r.args = (cadre_client_json){NULL, 0};
     r.batch = r.per_rank = NULL;
+    r.batch_len = r.n_per_rank = 0;
     r.role = NULL; // all roles share one store
     r.no_result = r.by_reference = 0;
     if (value.text && batch_is_safetensors(value.text, value.len)) {

@@ -139,6 +139,8 @@ static void an_object_is_put_where_the_request_says(void **state)
     to.rank = 2;
     to.pin = 1;
     to.args = J("[0]");
+    to.per_rank = &to.args;
+    to.n_per_rank = 1;
     to.role = "ignored";
     to.no_result = to.by_reference = to.keep = 1;
     assert_int_equal(cadre_client_object_put(f->client, &to, J("[7]"), NULL, &f->error), CADRE_CLIENT_OK);
