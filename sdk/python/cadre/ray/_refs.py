@@ -262,22 +262,22 @@ def taking(hand_over=False):
     """Returns a list of the references that pickles of this thread take along. hand_over: the process that opens the
     pickle, once, becomes their holder. Otherwise the caller keeps them until the other side has them.
     """
-    before = getattr(_ask, "refs", None)
-    _ask.refs, refs = (hand_over, []), []
-    refs = _ask.refs[1]
+    before, refs = getattr(_ask, "refs", None), []
+    _ask.refs = hand_over, refs
     try:
         yield refs
     finally:
         _ask.refs = before
+    if hand_over and refs:  # the new holder may drop them as soon as it has the pickle
+        _session.current().ask("hold", [ref._id for ref in refs])
 
 
 def _take_along(ref):
     """Returns whether the copy is a holder already. The directory counts it."""
     hand_over, refs = getattr(_ask, "refs", None) or (None, None)
-    session = _session.current()
-    if refs is None or hand_over:  # nobody reports when the other side has it
-        session.tell("hold", [ref._id])
-    if refs is not None and not hand_over:
+    if refs is None:  # nobody reports when the other side has it
+        _session.current().tell("hold", [ref._id])
+    else:
         refs.append(ref)
     return bool(hand_over)
 

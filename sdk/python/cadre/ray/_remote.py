@@ -232,12 +232,14 @@ class Workers:
 
     def _ended(self, task, worker, future):
         error, value = future.exception(), None
-        died = error is not None
+        # After these errors the worker lives: its result cannot be sent, or not be opened here.
+        died = isinstance(error, _errors.Error) and not isinstance(error, (_errors.Failed, _errors.Proto))
         if died:
             self._lose(worker)
-            error = exceptions.of_task(error, task.name)
-        else:
+        if error is None:
             value, error = opened(future.result())
+        else:
+            error = exceptions.of_task(error, task.name)
         if error is not None and not task.promise.done() and task.runs_again_after(error, died):
             with self.lock:
                 self.queue.appendleft(task)

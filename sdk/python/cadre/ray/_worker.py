@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from .. import _method
+from .. import _method, _value
 from .._code import _archive
 from .._errors import Error
 from . import _packing, _refs, _runtime_env, _session
@@ -54,8 +54,8 @@ def _open(packed):
 def _result(value):
     if inspect.isgenerator(value):
         value = list(value)
-    with _refs.taking(hand_over=True):  # before the answer is on its way
-        return _packing.pack([value])
+    with _refs.taking(hand_over=True):  # it is pickled here: the client counts its references, and gets what is raised
+        return _value.encode_result(_packing.pack([value]))
 
 
 class _Base:

@@ -415,6 +415,41 @@ class Messages(RunCase):
                 time.sleep(0.01)
 
 
+class Alone(unittest.TestCase):
+    """The program's side, without processes around it."""
+
+    def setUp(self):
+        import cadre
+        from cadre import ray
+        from cadre.ray import _remote, _session
+
+        self.cadre, self.ray = cadre, ray
+        said = {"local": {"CPU": 1.0, "GPU": 0.0}, "depth": 0}
+        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None)
+        self.enterContext(unittest.mock.patch.object(_session, "_current", self.session))
+        self.given, self.worker = [], _remote.Worker(unittest.mock.Mock())
+        self.enterContext(unittest.mock.patch.object(_remote.Workers, "_new", lambda workers: self.worker))
+        self.enterContext(unittest.mock.patch.object(_remote.Workers, "_give", lambda *given: self.given.append(given)))
+        self.task = ray.remote(expected)
+
+    def answer(self, result=None, error=None):
+        """Ends the task that a worker was given last."""
+        workers, task, worker = self.given.pop()
+        workers._ended(task, worker, types.SimpleNamespace(exception=lambda: error, result=lambda: result))
+
+    def test_a_task_does_not_run_again_if_its_worker_lives(self):
+        for error in self.cadre.Failed("it does not pickle"), self.cadre.Proto("it does not open here"):
+            ref = self.task.remote("x")
+            self.answer(error=error)
+            self.assertEqual(self.given, [])
+            with self.assertRaises(type(error)):
+                self.ray.get(ref)
+        ref = self.task.remote("x")
+        self.answer(error=self.cadre.Unavailable("it died", rank=0))
+        self.answer([5])
+        self.assertEqual(self.ray.get(ref), 5)
+
+
 SLOW = """
 import os
 with open(os.environ["IMPORTS"], "a") as f:
@@ -622,5 +657,5 @@ if __name__ == "__main__":
     if kind != "--torch":
         del WithTorch
     if kind:
-        del ByCadre, ElsewhereRun, Nursery, Refused
+        del Alone, ByCadre, ElsewhereRun, Nursery, Refused
     main()

@@ -3,10 +3,58 @@
 """The directory of cadre.ray, without processes around it."""
 
 import asyncio
+import gc
+import types
 import unittest
+import unittest.mock
 
+from cadre import _value
+from cadre.ray import _packing, _refs, _session, _worker
 from cadre.ray._directory import Directory
 from python_case import main
+
+
+def sent(body):
+    """A body as its receiver opens it."""
+    return _value.decode(bytearray(b"".join(map(bytes, body.parts))), True)
+
+
+class Counting(unittest.TestCase):
+    """Which values the directory keeps. All processes are this one, and messages arrive at once."""
+
+    def setUp(self):
+        self.directory = Directory()
+        session = types.SimpleNamespace(ask=self.ask, tell=self.ask, later=lambda f, *args: f(*args), closed=False, said={},
+                                        close=lambda: None)
+        self.enterContext(unittest.mock.patch.object(_session, "_current", session))
+        self.addCleanup(gc.collect)  # references that are still there find the session
+
+    def ask(self, method, *args):
+        return asyncio.run(getattr(self.directory, method)(*args))
+
+    def values(self):
+        gc.collect()
+        return self.directory.values
+
+    def reference(self, value):
+        promise = _refs.Promise()
+        promise.settle(value)
+        return _refs.ObjectRef(promise)
+
+    def test_a_reference_in_a_result_is_held_until_its_receiver_drops_it(self):
+        body = _worker._result([self.reference("inner")])
+        self.assertEqual(len(self.values()), 1)  # on its way, nobody else has it
+        [[got]], body = _packing.unpack(sent(body)), None
+        self.assertEqual(_refs.get(got), "inner")
+        del got
+        self.assertEqual(self.values(), {})
+
+    def test_a_reference_in_a_result_that_does_not_pickle_is_not_held(self):
+        reference = self.reference("inner")
+        with self.assertRaises(TypeError):
+            _worker._result([reference, (x for x in ())])
+        del reference
+        self.assertEqual(self.values(), {})
 
 
 class Fetching(unittest.TestCase):

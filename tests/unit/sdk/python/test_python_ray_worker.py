@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of cadre.ray that runs tasks, without processes around it: which task does cancel() interrupt?"""
+"""A worker of cadre.ray that runs tasks, without processes around it: which task does cancel() interrupt, and what does
+the worker answer?
+"""
 
 import os
 import signal
+import threading
 import time
 import unittest
 import unittest.mock
 
+from cadre import _value
 from cadre.ray import _packing, _worker
 from python_case import main
 
@@ -20,7 +24,7 @@ def release_signals():
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
 
 
-class Canceling(unittest.TestCase):
+class TasksCase(unittest.TestCase):
     def setUp(self):
         with unittest.mock.patch.object(_worker, "_enter"):
             self.tasks = _worker.Tasks()
@@ -31,8 +35,22 @@ class Canceling(unittest.TestCase):
     def run_task(self, function):
         self.number += 1
         self.tasks.functions["function"] = function
-        return self.tasks.call(self.number, "function", None, [])
+        answer = self.tasks.call(self.number, "function", None, [])
+        if type(answer) is not _value.Body:
+            return answer
+        return _value.decode(bytearray(b"".join(map(bytes, answer.parts))), True)
 
+
+class Answers(TasksCase):
+    def test_a_result_that_does_not_pickle_is_an_exception_of_the_task(self):
+        raised = self.run_task(threading.Lock)
+        self.assertIs(type(raised), _packing.Raised)
+        self.assertIsInstance(raised.error(), TypeError)
+        self.assertRegex(raised.text, r"the result .* cannot be sent: it\[0\].* \(a lock\)")
+        self.assertEqual(self.run_task(lambda: "next"), ["next"])
+
+
+class Canceling(TasksCase):
     def interrupts(self, function):
         raised = self.run_task(function)
         self.assertIs(type(raised), _packing.Raised)
