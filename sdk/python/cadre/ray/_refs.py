@@ -329,17 +329,16 @@ class ObjectRef(Held):
         import concurrent.futures
 
         made = concurrent.futures.Future()
-        promise = self._promise
 
-        def answer():
+        def answer():  # it keeps the reference, without which the directory drops the value
             if made.set_running_or_notify_cancel():
-                value, error = promise.outcome()
+                value, error = self._promise.outcome()
                 if error is not None:
                     made.set_exception(error)
                 else:
                     made.set_result(value)
 
-        promise.add_done_callback(answer)
+        self._promise.add_done_callback(answer)
         return made
 
     def hex(self):

@@ -3,6 +3,7 @@
 """The directory of cadre.ray, without processes around it."""
 
 import asyncio
+import concurrent.futures
 import gc
 import types
 import unittest
@@ -23,14 +24,24 @@ class Counting(unittest.TestCase):
     """Which values the directory keeps. All processes are this one, and messages arrive at once."""
 
     def setUp(self):
-        self.directory = Directory()
-        session = types.SimpleNamespace(ask=self.ask, tell=self.ask, later=lambda f, *args: f(*args), closed=False, said={},
-                                        close=lambda: None)
+        self.directory, self.asked = Directory(), []
+        session = types.SimpleNamespace(ask=self.ask, tell=self.ask, later=lambda f, *args: f(*args), start=self.start, said={},
+                                        closed=False, close=lambda: None)
         self.enterContext(unittest.mock.patch.object(_session, "_current", session))
         self.addCleanup(gc.collect)  # references that are still there find the session
 
     def ask(self, method, *args):
         return asyncio.run(getattr(self.directory, method)(*args))
+
+    def start(self, method, *args):
+        """A question that answer() answers."""
+        future = concurrent.futures.Future()
+        self.asked.append((future, method, *args))
+        return future
+
+    def answer(self):
+        future, *question = self.asked.pop()
+        future.set_result(self.ask(*question))
 
     def values(self):
         gc.collect()
@@ -47,6 +58,16 @@ class Counting(unittest.TestCase):
         [[got]], body = _packing.unpack(sent(body)), None
         self.assertEqual(_refs.get(got), "inner")
         del got
+        self.assertEqual(self.values(), {})
+
+    def test_a_future_of_a_reference_holds_it_until_the_value_is_there(self):
+        promise = _refs.Promise()
+        [[got]] = _packing.unpack(sent(_worker._result([_refs.ObjectRef(promise)])))
+        future, got = got.future(), None
+        self.assertEqual(len(self.values()), 1)
+        promise.settle("late")
+        self.answer()
+        self.assertEqual(future.result(), "late")
         self.assertEqual(self.values(), {})
 
     def test_a_reference_in_a_result_that_does_not_pickle_is_not_held(self):
