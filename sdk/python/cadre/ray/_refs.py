@@ -179,10 +179,16 @@ class _Part(Promise):
         whole.add_done_callback(self._split)
 
     def _split(self):
-        value, error = self._whole.outcome()
-        if error is None and len(value) != self._n:
-            error = ValueError(f"Task {self._name} returned {len(value)} objects, but num_returns={self._n}.")
-        self.settle(None if error else value[self._i], error)
+        part, (value, error) = None, self._whole.outcome()
+        try:
+            if error is None and len(value) != self._n:
+                error = ValueError(f"Task {self._name} returned {len(value)} objects, but num_returns={self._n}.")
+            if error is None:
+                part = value[self._i]
+        except Exception:  # it has no parts: None, a set
+            error = TypeError(f"Task {self._name} returned a {type(value).__name__}, but num_returns={self._n}: return a list "
+                              "or a tuple.")
+        self.settle(part, error)
 
     def cancel(self):
         self._whole.cancel()

@@ -449,6 +449,14 @@ class Alone(unittest.TestCase):
         self.answer([5])
         self.assertEqual(self.ray.get(ref), 5)
 
+    def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
+        for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):
+            refs = self.task.options(num_returns=2).remote("x")
+            self.answer([result])
+            for ref in refs:
+                with self.assertRaisesRegex(kind, "Task expected returned .* but num_returns=2"):
+                    self.ray.get(ref, timeout=5)
+
 
 SLOW = """
 import os
