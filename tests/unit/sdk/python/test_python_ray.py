@@ -14,6 +14,7 @@ import importlib
 import io
 import json
 import os
+import queue
 import re
 import select
 import signal
@@ -448,6 +449,29 @@ class Alone(unittest.TestCase):
         self.answer(error=self.cadre.Unavailable("it died", rank=0))
         self.answer([5])
         self.assertEqual(self.ray.get(ref), 5)
+
+    def test_an_object_may_end_while_another_one_ends(self):
+        from cadre.ray import _session
+
+        client, ended = types.SimpleNamespace(group=str, close=lambda: None), queue.SimpleQueue()
+        session = _session.Session(client, {"namespace": "n", "directory": "d"}, driver=True)
+
+        def collect(*_):  # as the garbage collector does at any line
+            session.later(ended.put, "inner")
+            return collect
+
+        def end():
+            sys.settrace(collect)
+            session.later(ended.put, "outer")
+            sys.settrace(None)
+
+        thread = threading.Thread(target=end, daemon=True)
+        thread.start()
+        thread.join(5)
+        self.assertFalse(thread.is_alive())
+        while ended.get(timeout=5) != "outer":
+            pass
+        session.close()
 
     def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
         for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):
