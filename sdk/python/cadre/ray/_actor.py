@@ -74,20 +74,23 @@ class Calls:
         entry = [len(late), send]
         if self.ordered:
             self._late.append(entry)
-        promise.stop = lambda: promise.settle(error=exceptions.TaskCancelledError(
-            f"the call of {self.info['class']} was cancelled"))
 
-        def came():
+        def stop():  # later calls do not wait for it any more
+            promise.settle(error=exceptions.TaskCancelledError(f"the call of {self.info['class']} was cancelled"))
+            come(entry[0])
+
+        def come(n=1):
             with self._lock:
-                entry[0] -= 1
+                entry[0] -= n
                 if self.ordered:
-                    while self._late and not self._late[0][0]:
+                    while self._late and self._late[0][0] <= 0:
                         self._late.popleft()[1]()
                 elif not entry[0]:
                     send()
 
+        promise.stop = stop
         for other in late:
-            other.add_done_callback(came)
+            other.add_done_callback(come)
 
     def _send(self, promise, number, name, args, kwargs, options):
         if promise.done():

@@ -473,6 +473,40 @@ class Alone(unittest.TestCase):
             pass
         session.close()
 
+    def calls(self, **info):
+        """How this process calls an actor. sent: the methods that were called."""
+        from cadre.ray import _actor
+
+        self.session.client = unittest.mock.Mock()
+        calls = _actor.Calls(self.session, "actor", {"group": "g", "class": "C", "ordered": True, "lanes": {}, "restarts": 0, **info})
+        self.sent = []
+        start = unittest.mock.patch("cadre._call.start", lambda _client, _method, args: self.sent.append(args[1]) or unittest.mock.Mock())
+        self.enterContext(start)
+        return calls
+
+    def test_a_canceled_call_that_waits_for_an_argument_does_not_stop_later_ones(self):
+        from cadre.ray import _refs
+
+        for is_ordered in True, False:
+            late = [_refs.ObjectRef(_refs.Promise()) for _ in range(3)]
+            calls = self.calls(ordered=is_ordered)
+            calls.submit("f", (late[0],), {}, {})
+            canceled, _ = calls.submit("g", (late[1], late[2]), {}, {})
+            calls.submit("h", (), {}, {})
+            canceled.cancel()
+            self.assertTrue(canceled.done())
+            for ref in late:
+                ref._promise.settle(1)
+            self.assertEqual(self.sent, ["f", "h"] if is_ordered else ["h", "f"])
+            self.assertFalse(calls.waits())
+
+        never = _refs.ObjectRef(_refs.Promise())
+        calls = self.calls()
+        canceled, _ = calls.submit("f", (never,), {}, {})
+        calls.submit("g", (), {}, {})
+        canceled.cancel()
+        self.assertEqual((self.sent, calls.waits()), (["g"], False))
+
     def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
         for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):
             refs = self.task.options(num_returns=2).remote("x")
