@@ -9,6 +9,7 @@ import inspect
 import itertools
 import secrets
 import threading
+import time
 from collections import deque
 
 from .. import _call, _errors
@@ -136,7 +137,7 @@ class Worker:
     """A worker that runs tasks."""
 
     def __init__(self, group):
-        self.group, self.knows, self.task, self.idle = group, set(), None, None
+        self.group, self.knows, self.since = group, set(), None  # since when it is idle
 
 
 class Workers:
@@ -146,7 +147,7 @@ class Workers:
         self.session, self.key, self.shape = session, key, shape
         self.lock = threading.Lock()
         self.queue, self.idle, self.all = deque(), [], 0
-        self.stays = not shape
+        self.stays, self.watches = not shape, False  # watches: _end_idle() will come
         self.most = self._at_once(what)
         _runtime_env.checked(shape.get("runtime_env"))
 
@@ -234,8 +235,6 @@ class Workers:
         error, value = future.exception(), None
         # After these errors the worker lives: its result cannot be sent, or not be opened here.
         died = isinstance(error, _errors.Error) and not isinstance(error, (_errors.Failed, _errors.Proto))
-        if died:
-            self._lose(worker)
         if error is None:
             value, error = opened(future.result())
         else:
@@ -247,25 +246,38 @@ class Workers:
             if isinstance(getattr(error, "cause", None), KeyboardInterrupt) or task.canceled and error is not None:
                 error = exceptions.TaskCancelledError(f"{task.name} was cancelled")
             task.promise.settle(value, error)
-        if not died:
+        if died:
+            self._lose(worker)  # a task that runs again waits already, so these workers stay known
+        else:
             self._is_free(worker)
         self._hand_out()
 
     def _is_free(self, worker):
         with self.lock:
-            worker.idle = object()
+            worker.since = time.monotonic()
             self.idle.append(worker)
-        if not self.stays:
-            timer = threading.Timer(_IDLE_S, self._end_idle, (worker, worker.idle))
-            timer.daemon = True
-            timer.start()
+            begins = not self.stays and not self.watches
+            self.watches = self.watches or begins
+        if begins:
+            self._look_after(_IDLE_S)
 
-    def _end_idle(self, worker, since):
+    def _look_after(self, seconds):
+        timer = threading.Timer(seconds, self._end_idle)
+        timer.daemon = True
+        timer.start()
+
+    def _end_idle(self):
+        """Ends the workers that have been idle for long, and comes again while there are others."""
         with self.lock:
-            if worker not in self.idle or worker.idle is not since:
-                return
-            self.idle.remove(worker)
-        self._lose(worker)
+            before = time.monotonic() - _IDLE_S
+            ended = [worker for worker in self.idle if worker.since <= before]
+            self.idle = [worker for worker in self.idle if worker.since > before]
+            self.watches = bool(self.idle)
+            left = min((worker.since for worker in self.idle), default=before) - before
+        for worker in ended:
+            self._lose(worker)
+        if left:
+            self._look_after(left)
 
     def _lose(self, worker):
         with self.lock:

@@ -450,6 +450,33 @@ class Alone(unittest.TestCase):
         self.answer([5])
         self.assertEqual(self.ray.get(ref), 5)
 
+    def test_workers_whose_worker_crashes_stay_known_while_its_task_runs_again(self):
+        ref = self.task.remote("x")
+        known = dict(self.session.workers)
+        self.answer(error=self.cadre.Unavailable("it died", rank=0))
+        self.assertEqual(self.session.workers, known)
+        self.answer([5])
+        self.assertEqual((self.ray.get(ref), [workers.all for workers in known.values()]), (5, [1]))
+
+    def test_one_timer_ends_all_idle_workers(self):
+        from cadre.ray import _remote
+
+        with unittest.mock.patch.object(threading, "Timer") as timer, unittest.mock.patch.object(time, "monotonic") as now:
+            now.return_value = 0
+            for _ in range(3):
+                self.task.options(num_gpus=0).remote("x")
+                self.answer([5])
+                now.return_value += 1
+            self.assertEqual(timer.call_args_list, [unittest.mock.call(_remote._IDLE_S, unittest.mock.ANY)])
+            now.return_value = _remote._IDLE_S
+            end_idle = timer.call_args.args[1]
+            end_idle()  # too early for the worker that had its last task later
+            self.worker.group.start.assert_not_called()
+            now.return_value += timer.call_args.args[0]
+            end_idle()
+            self.worker.group.start.assert_called_once()
+            self.assertEqual((timer.call_count, self.session.workers), (2, {}))
+
     def test_an_object_may_end_while_another_one_ends(self):
         from cadre.ray import _session
 
