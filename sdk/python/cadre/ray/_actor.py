@@ -9,7 +9,7 @@ import threading
 from collections import deque
 
 from .. import _call, _errors
-from . import _options, _packing, _placement, _refs, _session, exceptions
+from . import _names, _options, _packing, _placement, _refs, _session, exceptions
 from ._arguments import ArgumentFailed, is_ours, opened, packed_arguments, refs_of
 from ._making import MARK, Making
 from ._refs import Held, ObjectRef, Promise
@@ -356,6 +356,8 @@ def _enter(making, actor):
         session.tell("enter", actor, record)
         return None
     other = session.ask("enter", actor, record)
+    if other is not None and _names.has_crashed(session, other["actor"], other):
+        other = session.ask("enter", actor, record)
     if other is None:
         return None
     if making.options.get("get_if_exists"):
@@ -388,7 +390,7 @@ def get_actor(name, namespace=None):
         raise ValueError("Please supply a non-empty value to get_actor")
     session = _session.current()
     record = session.ask("find", name, namespace or session.namespace)
-    if record is None:
+    if record is None or _names.has_crashed(session, record["actor"], record):
         raise ValueError(f"Failed to look up actor with name '{name}'. This could because 1. You are trying to look up a named "
                          "actor you didn't create. 2. The named actor died. 3. You did not use a namespace matching the "
                          f"namespace of the actor ({namespace or session.namespace}).")

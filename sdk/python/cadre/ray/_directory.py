@@ -201,9 +201,8 @@ class Directory:
     async def close(self, actor):
         """Nobody has a handle of the actor any more."""
         record = self.actors[actor]
-        if record["state"] == DEAD or not await self.ended(actor, "its last handle was dropped"):
-            return
-        await asyncio.get_running_loop().run_in_executor(None, self.end_group, record["group"])
+        if await self.ended(actor, "its last handle was dropped"):  # also if it has crashed: its group is still there
+            await asyncio.get_running_loop().run_in_executor(None, self.end_group, record["group"])
 
     def end_group(self, group):
         if self.client is None:

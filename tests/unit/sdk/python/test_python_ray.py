@@ -186,6 +186,26 @@ class Refused(RunCase):
         self.assertEqual(self.ray.get_actor("one"), first)
         self.assertEqual(actor.options(name="one", get_if_exists=True).remote(), first)
 
+    def test_an_actor_that_has_crashed_holds_neither_its_name_nor_its_cpus(self):
+        class Named:
+            def crash(self):
+                os._exit(1)
+
+        ray = self.ray
+        ray.init(num_cpus=1)
+        actor = ray.remote(num_cpus=1)(Named).options(name="one", get_if_exists=True)
+        first = actor.remote()
+        with self.assertRaises(ray.exceptions.RayActorError):
+            ray.get(first.crash.remote())
+        with self.assertRaisesRegex(ValueError, "Failed to look up actor with name 'one'"):
+            ray.get_actor("one")
+        self.assertEqual(ray.available_resources()["CPU"], 1)
+        second = actor.remote()
+        self.assertNotEqual(second, first)
+        self.assertEqual(ray.get_actor("one"), second)
+        with self.assertRaises(ray.exceptions.ActorDiedError):
+            ray.get(first.crash.remote())
+
     def test_an_address_of_the_environment_is_that_of_init(self):
         with unittest.mock.patch.dict(os.environ, {"RAY_ADDRESS": "ray://host:10001"}):
             with self.assertRaisesRegex(ConnectionError, r"init\('ray://host:10001'\)"):

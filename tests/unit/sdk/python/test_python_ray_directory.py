@@ -78,6 +78,22 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.values(), {})
 
 
+class Ending(unittest.TestCase):
+    def test_the_group_of_an_actor_that_has_crashed_is_deleted_after_the_last_handle(self):
+        async def deleted():
+            directory = Directory()
+            directory.end_group = unittest.mock.Mock()
+            await directory.enter("actor", {"name": "one", "namespace": "n", "group": "g", "detached": False})
+            await directory.lives("actor", "node")
+            await directory.ended("actor", "it has crashed")
+            self.assertIsNone(await directory.find("one", "n"))
+            directory.end_group.assert_not_called()
+            await directory.drop(["actor"])
+            return directory.end_group.call_args_list
+
+        self.assertEqual(asyncio.run(deleted()), [unittest.mock.call("g")])
+
+
 class Fetching(unittest.TestCase):
     def test_a_value_that_is_there_is_found_without_waiting(self):
         async def found():
