@@ -6,6 +6,7 @@ import itertools
 import secrets
 import sys
 import threading
+import time
 from collections import deque
 
 from .. import _call, _errors
@@ -14,8 +15,9 @@ from ._arguments import ArgumentFailed, is_ours, opened, packed_arguments, refs_
 from ._making import MARK, Making
 from ._refs import Held, ObjectRef, Promise
 
-_NUMBERS, _PREFIX = itertools.count(1), secrets.token_hex(4)
 _SERVED_BY = "cadre.ray._worker:Actor"
+_LOOK_S = 0.1  # how often an actor without handles is asked whether its calls are over
+_LOST_S = 10  # a call that has not begun after this time, while no other one runs, will never begin
 
 
 def method(*args, **options):
@@ -55,12 +57,15 @@ class Calls:
         self.group._methods._trust = True
         self.ordered = info["ordered"]
         self._lock = threading.RLock()
-        self._late = deque()  # calls that wait for arguments, or for an earlier call
+        self._late = deque()  # of an ordered actor: calls that wait for arguments, or for an earlier call
+        self._waiting = set()  # of other actors: calls that wait for arguments
+        self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
+        self.sent = 0
         self.keeps = None
         self.handles = 0
 
     def submit(self, name, args, kwargs, options):
-        promise, number = Promise(), f"{_PREFIX}-{next(_NUMBERS)}"
+        promise, number = Promise(), f"{self._prefix}-{next(self._numbers)}"
         late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
         send = functools.partial(self._send, promise, number, name, args, kwargs, options)
         with self._lock:
@@ -74,6 +79,8 @@ class Calls:
         entry = [len(late), send]
         if self.ordered:
             self._late.append(entry)
+        else:
+            self._waiting.add(id(entry))
 
         def stop():  # later calls do not wait for it any more
             promise.settle(error=exceptions.TaskCancelledError(f"the call of {self.info['class']} was cancelled"))
@@ -85,7 +92,8 @@ class Calls:
                 if self.ordered:
                     while self._late and self._late[0][0] <= 0:
                         self._late.popleft()[1]()
-                elif not entry[0]:
+                elif entry[0] <= 0 and id(entry) in self._waiting:
+                    self._waiting.remove(id(entry))
                     send()
 
         promise.stop = stop
@@ -106,6 +114,7 @@ class Calls:
         except (TypeError, ValueError, RuntimeError, _errors.Error) as e:
             promise.settle(error=self._explained(e))
         else:
+            self.sent += 1
             promise.keeps = refs
             promise.follow(future, self._translate)
 
@@ -153,12 +162,39 @@ class Calls:
             self.session.calls.pop(self.actor, None)
         self._fence()
 
-    def _fence(self):
-        """Waits until all calls are over, even those that wait."""
-        if self._late:
-            threading.Timer(0.1, self.session.later, (self._fence,)).start()
+    def _fence(self, seen=None, since=0.0):
+        """Drops the actor when all calls of this process are over, even those that wait. seen: what the actor has
+        said, unchanged since that time.
+        """
+        with self._lock:  # a call that is sent just now is counted
+            waits = self._late or self._waiting
+        if waits:
+            self._fence_later()
+        elif self.ordered:  # this call comes after all others
+            self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self._drop())
         else:
-            self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self.session.tell("drop", [self.actor]))
+            asked = self.group.start("calls_of", self._prefix, rank=self.rank, idempotent=True, max_retries=_session._AGAIN)
+            asked.add_done_callback(functools.partial(self._told, seen, since))
+
+    def _fence_later(self, *args):
+        timer = threading.Timer(_LOOK_S, self.session.later, (self._fence, *args))
+        timer.daemon = True
+        timer.start()
+
+    def _told(self, seen, since, future):
+        if future.exception() is not None:  # the actor is dead
+            self._drop()
+            return
+        now, said = time.monotonic(), future.result()
+        begun, running = said
+        stands = not running and said == seen  # seen twice: the last result is on its way
+        if stands and (begun >= self.sent or now >= since + _LOST_S):
+            self._drop()
+        else:
+            self._fence_later(said, since if stands else now)
+
+    def _drop(self):
+        self.session.tell("drop", [self.actor])
 
     def kill(self, no_restart):
         """Ends the actor at once. Everything that waits fails."""

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 
 from .. import _method, _value
 from .._code import _archive
@@ -106,6 +105,19 @@ class Actor(_Base):
         self.how = how
         self.object = None
         self.is_made = False
+        self.begun = {}  # the begin of the numbers of calls, which each process has its own -> how many of them have begun
+
+    @_method.register(concurrency=("control", 2))
+    def calls_of(self, prefix):
+        """Returns how many calls whose numbers begin with this have begun, and how many of them run."""
+        with self.lock:
+            return [self.begun.get(prefix, 0), sum(number.startswith(prefix) for number in self.running)]
+
+    def _begin(self, number, name, stop):
+        prefix = number.partition("-")[0]
+        with self.lock:
+            self.begun[prefix] = self.begun.get(prefix, 0) + 1
+            return super()._begin(number, name, stop)
 
     def _make(self):
         with self.lock:
@@ -194,13 +206,8 @@ class Actor(_Base):
         finally:
             self._over(number, token)
 
-    def _wait_idle(self):
-        while self.running:
-            time.sleep(0.01)
-
-    async def _wait_idle_async(self):
-        while self.running:
-            await asyncio.sleep(0.01)
+    def fence(self):
+        """Called after the calls of an actor that runs them one after the other."""
 
 
 def leave():
@@ -211,9 +218,8 @@ def leave():
 def _add_lanes():
     """Makes the methods that take calls: one for each concurrency group of the actor, each with its own limit."""
     for name in _GROUPS:
-        call, fence = _lane_methods(IS_ASYNC)
+        call = _lane_method(IS_ASYNC)
         setattr(Actor, f"call_{name}" if name else "call", _method.register(concurrency=lane(name))(call))
-        setattr(Actor, f"fence_{name}" if name else "fence", _method.register(concurrency=lane(name))(fence))
 
 
 _GROUPS = {"": _SAID.get("concurrency", 1), **_SAID.get("groups", {})}
@@ -227,20 +233,14 @@ def lane(group=""):
     return f"calls-{group}" if group else "calls", min(_GROUPS[group], _LANES_MAX)
 
 
-def _lane_methods(is_async):
+def _lane_method(is_async):
     if is_async:
         async def call(self, number, name, packed):
             return await self._run_async(number, name, packed)
-
-        async def fence(self):
-            await self._wait_idle_async()
     else:
         def call(self, number, name, packed):
             return self._run(number, name, packed)
-
-        def fence(self):
-            self._wait_idle()
-    return call, fence
+    return call
 
 
 class Tasks(_Base):

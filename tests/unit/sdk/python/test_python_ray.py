@@ -280,6 +280,29 @@ class Refused(RunCase):
             ray.get(running)
         self.assertFalse(ray.is_initialized())
 
+    def test_an_actor_without_handles_ends_after_its_calls(self):
+        class Slow:
+            def __init__(self):
+                time.sleep(0.5)
+
+            def run(self, _=None):
+                time.sleep(0.01)
+                return 1
+
+        ray = self.ray
+        ray.init(num_cpus=4)
+        slow = ray.remote(Slow)
+        self.assertEqual(ray.get(slow.options(max_concurrency=4).remote().run.remote()), 1)
+        actor = slow.options(concurrency_groups={"io": 1}).remote()
+        refs = [actor.run.options(concurrency_group="io").remote() for _ in range(100)]
+        refs.append(actor.run.remote(ray.remote(time.sleep).remote(1)))
+        del actor
+        self.assertEqual(ray.get(refs), [1] * 101)
+        from cadre.ray import _session
+
+        while any(a["state"] != "DEAD" for a in _session.existing().ask("all_actors").values()):
+            time.sleep(0.05)
+
     def test_polling_leaves_nothing_behind(self):
         class Sleeper:
             def sleep(self):
@@ -553,6 +576,45 @@ class Alone(unittest.TestCase):
         calls.submit("g", (), {}, {})
         canceled.cancel()
         self.assertEqual((self.sent, calls.waits()), (["g"], False))
+
+    def test_an_actor_without_handles_is_asked_until_all_of_its_calls_are_over(self):
+        from cadre.ray import _actor, _refs
+
+        later, told = [], []
+        self.session.later, self.session.tell = lambda *call: later.append(call), lambda *message: told.append(message)
+        calls, late = self.calls(ordered=False), _refs.ObjectRef(_refs.Promise())
+        calls.submit("f", (late,), {}, {})
+        calls.submit("g", (), {}, {})
+
+        def look(begun=None, running=None):
+            """The actor says this when it is asked. Returns what was asked."""
+            f, *args = later.pop()
+            calls.group.start.reset_mock()
+            f(*args)
+            if begun is not None:
+                asked = calls.group.start.return_value
+                asked.exception.return_value, asked.result.return_value = None, [begun, running]
+                asked.add_done_callback.call_args.args[0](asked)
+            return calls.group.start.call_args
+
+        with unittest.mock.patch.object(threading, "Timer") as timer, unittest.mock.patch.object(time, "monotonic") as now:
+            timer.side_effect = lambda _, f, args: later.append(args) or unittest.mock.Mock()
+            now.return_value = 0
+            later.append((calls._fence,))
+            self.assertIsNone(look())  # an argument is late
+            late._promise.settle(1)
+            for said in (1, 1), (2, 1), (2, 0):
+                self.assertEqual(look(*said).args[0], "calls_of")
+                self.assertEqual(told, [])
+            look(2, 0)
+            self.assertEqual(told, [("drop", ["actor"])])
+            later.append((calls._fence,))  # once more, with a call that was canceled before it began
+            for now.return_value in 0, _actor._LOST_S - 1:
+                look(1, 0)
+            self.assertEqual(len(told), 1)
+            now.return_value = _actor._LOST_S
+            look(1, 0)
+            self.assertEqual(len(told), 2)
 
     def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
         for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):
