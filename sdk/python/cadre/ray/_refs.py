@@ -188,10 +188,13 @@ class _Part(Promise):
         except Exception:  # it has no parts: None, a set
             error = TypeError(f"Task {self._name} returned a {type(value).__name__}, but num_returns={self._n}: return a list "
                               "or a tuple.")
+        self._whole = None  # it has the other parts, too
         self.settle(part, error)
 
     def cancel(self):
-        self._whole.cancel()
+        whole = self._whole
+        if whole is not None:
+            whole.cancel()
 
 
 class _Elsewhere(Promise):

@@ -10,6 +10,7 @@ import itertools
 import secrets
 import threading
 import time
+import weakref
 from collections import deque
 
 from .. import _call, _errors
@@ -82,7 +83,7 @@ class RemoteFunction:
                 promise.add_done_callback(lambda: next(left) or workers.submit(task))
         else:
             workers.submit(task)
-        return refs_of(task.promise, task, options.get("num_returns", 1), self._function.__name__, workers.cancel)
+        return refs_of(task.promise, weakref.ref(task), options.get("num_returns", 1), self._function.__name__, workers.cancel)
 
     def __reduce__(self):
         return RemoteFunction, (self._function, self._options)
@@ -291,7 +292,11 @@ class Workers:
         except (RuntimeError, _errors.Error):
             pass  # the session ends
 
-    def cancel(self, task, force):
+    def cancel(self, known, force):
+        """known: refers to the task until it is over. Then nobody needs its arguments any more."""
+        task = known()
+        if task is None:
+            return
         task.canceled = True
         worker = task.worker
         if worker is None:

@@ -9,6 +9,7 @@
 Both print what NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
 """
 
+import gc
 import glob
 import importlib
 import io
@@ -27,6 +28,7 @@ import time
 import types
 import unittest
 import unittest.mock
+import weakref
 
 from python_case import ROOT, RunCase, environment, main, watch
 from safetensors_case import with_packages
@@ -500,6 +502,31 @@ class Alone(unittest.TestCase):
         self.assertEqual(self.session.workers, known)
         self.answer([5])
         self.assertEqual((self.ray.get(ref), [workers.all for workers in known.values()]), (5, [1]))
+
+    def test_a_task_that_is_over_keeps_neither_its_arguments_nor_parts_that_nobody_has(self):
+        class Thing:
+            pass
+
+        def dropped(kept):
+            gc.collect()
+            return kept() is None
+
+        thing = Thing()
+        ref, kept = self.task.remote(thing), weakref.ref(thing)
+        del thing
+        self.assertFalse(dropped(kept))
+        self.answer([5])
+        self.assertTrue(dropped(kept))
+        self.ray.cancel(ref)
+        self.assertEqual(self.ray.get(ref), 5)
+        ref, other = self.task.options(num_returns=2).remote("x")
+        things = [Thing(), Thing()]
+        kept = weakref.ref(things[1])
+        self.answer([things])
+        del things, other
+        self.assertTrue(dropped(kept))
+        self.ray.cancel(ref)
+        self.assertIsInstance(self.ray.get(ref), Thing)
 
     def test_one_timer_ends_all_idle_workers(self):
         from cadre.ray import _remote
