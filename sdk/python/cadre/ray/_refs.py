@@ -165,7 +165,7 @@ class _Stored(Promise):
         return self.outcome()[0] if self.keeps else _packing.Enclosed(self._bytes)
 
     def body(self):
-        return "value", _packing.as_tensor(self._bytes)
+        return "value", _packing.as_tensor(self._bytes), _ids_of(self.keeps)
 
 
 class _Part(Promise):
@@ -278,7 +278,11 @@ def taking(hand_over=False):
     finally:
         _ask.refs = before
     if hand_over and refs:  # the new holder may drop them as soon as it has the pickle
-        _session.current().ask("hold", [ref._id for ref in refs])
+        _session.current().ask("hold", _ids_of(refs))
+
+
+def _ids_of(refs):
+    return [ref._id for ref in refs]
 
 
 def _take_along(ref):
@@ -387,7 +391,9 @@ def _push(session, name, promise):
         value, error = promise.outcome()
         if error is None:
             try:
-                session.tell("put", name, "value", _packing.as_tensor(_packing.to_bytes(value)))
+                with taking() as refs:
+                    body = _packing.as_tensor(_packing.to_bytes(value))
+                session.tell("put", name, "value", body, _ids_of(refs))
                 return
             except (TypeError, _errors.Error) as e:  # it does not pickle, or is too long
                 error = e

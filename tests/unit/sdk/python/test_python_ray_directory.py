@@ -28,6 +28,8 @@ class Counting(unittest.TestCase):
         session = types.SimpleNamespace(ask=self.ask, tell=self.ask, later=lambda f, *args: f(*args), start=self.start, said={},
                                         closed=False, close=lambda: None)
         self.enterContext(unittest.mock.patch.object(_session, "_current", session))
+        gc.disable()  # the end of a reference is a message, which must not come while another one is handled
+        self.addCleanup(gc.enable)
         self.addCleanup(gc.collect)  # references that are still there find the session
 
     def ask(self, method, *args):
@@ -69,6 +71,19 @@ class Counting(unittest.TestCase):
         self.answer()
         self.assertEqual(future.result(), "late")
         self.assertEqual(self.values(), {})
+
+    def test_references_in_a_value_are_held_as_long_as_the_value(self):
+        for make in _refs.put, self.reference:
+            outer = make([self.reference("inner"), make([self.reference("innermost")])])
+            with _refs.taking() as keeps:
+                body = _value.encode_result(_packing.Packed(([[outer]],)))
+            [[got]] = sent(body)[0]
+            del outer, keeps  # only the receiver has a reference now, and has not opened it yet
+            self.assertEqual(len(self.values()), 4)
+            first, second = _refs.get(got)
+            self.assertEqual((_refs.get(first), _refs.get(_refs.get(second)[0])), ("inner", "innermost"))
+            del got, first, second
+            self.assertEqual(self.values(), {})
 
     def test_a_reference_in_a_result_that_does_not_pickle_is_not_held(self):
         reference = self.reference("inner")
