@@ -41,10 +41,20 @@ def _enter():
     return _session.join()
 
 
+def _unpacked(packed):
+    return packed[0] if type(packed) is _packing.Packed else (packed, {})
+
+
+def _waits(packed):
+    """Whether _open() has to ask for the values of references."""
+    args, kwargs = _unpacked(packed)
+    return any(isinstance(a, _refs.ObjectRef) for a in (*args, *kwargs.values()))
+
+
 def _open(packed):
     """Returns the arguments of a call. References that are arguments themselves are replaced by their values."""
-    args, kwargs = packed[0] if type(packed) is _packing.Packed else (packed, {})
-    if any(isinstance(a, _refs.ObjectRef) for a in (*args, *kwargs.values())):
+    args, kwargs = _unpacked(packed)
+    if _waits(packed):
         args = [_refs.get(a) if isinstance(a, _refs.ObjectRef) else a for a in args]
         kwargs = {k: _refs.get(a) if isinstance(a, _refs.ObjectRef) else a for k, a in kwargs.items()}
     return args, kwargs
@@ -193,7 +203,7 @@ class Actor(_Base):
         loop = asyncio.get_running_loop()
         token = self._begin(number, name, lambda: loop.call_soon_threadsafe(task.cancel))
         try:
-            if type(packed) is _packing.Packed and any(isinstance(a, _refs.ObjectRef) for a in packed[0][0]):
+            if _waits(packed):
                 args, kwargs = await loop.run_in_executor(None, _open, packed)
             else:
                 args, kwargs = _open(packed)

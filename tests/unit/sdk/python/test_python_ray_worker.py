@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of cadre.ray that runs tasks, without processes around it: which task does cancel() interrupt, and what does
-the worker answer?
+"""A worker of cadre.ray, without processes around it: which task does cancel() interrupt, what does the worker answer, and
+what waits for a late argument?
 """
 
+import asyncio
 import os
 import signal
 import threading
@@ -12,7 +13,7 @@ import unittest
 import unittest.mock
 
 from cadre import _value
-from cadre.ray import _packing, _worker
+from cadre.ray import _packing, _refs, _worker
 from python_case import main
 
 
@@ -48,6 +49,32 @@ class Answers(TasksCase):
         self.assertIsInstance(raised.error(), TypeError)
         self.assertRegex(raised.text, r"the result .* cannot be sent: it\[0\].* \(a lock\)")
         self.assertEqual(self.run_task(lambda: "next"), ["next"])
+
+
+class Async(unittest.TestCase):
+    def setUp(self):
+        with unittest.mock.patch.dict(_worker._SAID, actor="actor", group="g"), unittest.mock.patch.object(_worker, "_enter"):
+            self.actor = _worker.Actor()
+        self.actor.is_made, self.actor.object = True, self
+
+    async def twice(self, x):
+        return 2 * x
+
+    def test_an_argument_that_is_late_does_not_stop_the_loop(self):
+        late = [_refs.ObjectRef(_refs.Promise()) for _ in range(2)]
+
+        async def run():
+            waiting = [asyncio.create_task(self.actor._run_async("a-1", "twice", _packing.Packed(((args, kwargs),)), list))
+                       for args, kwargs in (([late[0]], {}), ([], {"x": late[1]}))]
+            for value, ref in enumerate(late, 1):
+                asyncio.get_running_loop().call_later(0.01, ref._promise.settle, [value])
+            return await asyncio.gather(*waiting)
+
+        for ref in late:  # a loop that stands still goes on after this time
+            timer = threading.Timer(60, ref._promise.settle, [[None]])
+            timer.start()
+            self.addCleanup(timer.cancel)
+        self.assertEqual(asyncio.run(run()), [[1, 1], [2, 2]])
 
 
 class Canceling(TasksCase):
