@@ -75,6 +75,10 @@ class Promise:
         elif source is not None:
             source.add_done_callback(self._tell)
 
+    def awaited(self):
+        """Whether somebody has asked to be called."""
+        return bool(self._callbacks)
+
     def remove_done_callback(self, f):
         with self._lock:
             if f in self._callbacks:

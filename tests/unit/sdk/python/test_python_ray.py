@@ -547,6 +547,23 @@ class Alone(unittest.TestCase):
             self.worker.group.start.assert_called_once()
             self.assertEqual((timer.call_count, self.session.workers), (2, {}))
 
+    def test_nobody_looks_for_a_placement_group_whose_reference_was_dropped(self):
+        from cadre.ray._placement import PlacementGroup
+
+        def looks():
+            return [t for t in threading.enumerate() if t.name == "cadre.ray placement group"]
+
+        group, is_ready = PlacementGroup("pg", [{"CPU": 1}]), threading.Event()
+        with unittest.mock.patch.object(PlacementGroup, "wait", lambda *_: is_ready.wait(0.01)):
+            dropped, awaited = group.ready(), group.ready().future()
+            self.assertEqual(len(looks()), 2)
+            del dropped
+            while len(looks()) > 1:
+                time.sleep(0.01)
+            self.assertFalse(awaited.done())
+            is_ready.set()
+            self.assertEqual(awaited.result(), group)
+
     def test_an_object_may_end_while_another_one_ends(self):
         from cadre.ray import _session
 
