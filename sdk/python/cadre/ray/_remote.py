@@ -183,13 +183,21 @@ class Workers:
                 worker = self.idle.pop() if self.idle else None
                 self.all += worker is None
             try:
-                self._give(task, worker or self._new())
+                worker = worker or self._new()
+                self._give(task, worker)
             except BaseException as e:
+                interrupted = not isinstance(e, Exception)  # Ctrl-C, which may be meant for another task
                 with self.lock:
                     self.all -= 1
-                task.promise.settle(error=e if isinstance(e, Exception) else None)
-                if not isinstance(e, Exception):
-                    raise
+                    if interrupted and worker is None:
+                        self.queue.appendleft(task)
+                if not interrupted:
+                    task.promise.settle(error=e)
+                    continue
+                if worker is not None:  # it may run
+                    task.promise.settle(error=exceptions.TaskCancelledError(f"{task.name} was interrupted"))
+                self.session.later(self._hand_out)
+                raise
 
     def _new(self):
         session = self.session

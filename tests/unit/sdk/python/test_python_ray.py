@@ -528,6 +528,21 @@ class Alone(unittest.TestCase):
         self.ray.cancel(ref)
         self.assertIsInstance(self.ray.get(ref), Thing)
 
+    def test_ctrl_c_while_a_worker_is_made_loses_no_task(self):
+        from cadre.ray import _remote
+
+        later = []
+        self.session.later = later.append
+        with unittest.mock.patch.object(_remote.Workers, "_new", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                self.task.remote("x")
+        self.assertEqual(self.given, [])
+        hand_out, = later
+        hand_out()
+        workers, task, _ = self.given[-1]
+        self.answer([5])
+        self.assertEqual((task.promise.outcome(), workers.all), ((5, None), 1))
+
     def test_one_timer_ends_all_idle_workers(self):
         from cadre.ray import _remote
 
