@@ -16,7 +16,7 @@ from ._making import MARK, Making
 from ._refs import Held, ObjectRef, Promise
 
 _SERVED_BY = "cadre.ray._worker:Actor"
-_LOOK_S = 0.1  # how often an actor without handles is asked whether its calls are over
+_LOOK_S = 0.2  # how often an actor without handles is asked whether its calls are over
 _LOST_S = 10  # a call that has not begun after this time, while no other one runs, will never begin
 
 

@@ -115,13 +115,15 @@ class Actor(_Base):
         self.how = how
         self.object = None
         self.is_made = False
-        self.begun = {}  # the begin of the numbers of calls, which each process has its own -> how many of them have begun
+        self.begun = {}  # what the numbers of the calls of a process begin with -> how many have begun
 
     @_method.register(concurrency=("control", 2))
     def calls_of(self, prefix):
-        """Returns how many calls whose numbers begin with this have begun, and how many of them run."""
+        """Returns how many calls whose numbers begin with this have begun, and how many calls run, also those of others:
+        a process may call all ranks of a group together, with numbers that begin with something else.
+        """
         with self.lock:
-            return [self.begun.get(prefix, 0), sum(number.startswith(prefix) for number in self.running)]
+            return [self.begun.get(prefix, 0), len(self.running)]
 
     def _begin(self, number, name, stop):
         prefix = number.partition("-")[0]

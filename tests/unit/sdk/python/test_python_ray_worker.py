@@ -77,6 +77,19 @@ class Async(unittest.TestCase):
         self.assertEqual(asyncio.run(run()), [[1, 1], [2, 2]])
 
 
+    def test_it_says_which_calls_have_begun_and_how_many_run(self):
+        said = []
+
+        async def look(_):
+            said.append((self.actor.calls_of("a"), self.actor.calls_of("b"), self.actor.calls_of("c")))
+
+        self.look = look
+        for number in "a-1", "a-2", "b-1":
+            asyncio.run(self.actor._run_async(number, "look", [number], list))
+        self.assertEqual(said, [([1, 1], [0, 1], [0, 1]), ([2, 1], [0, 1], [0, 1]), ([2, 1], [1, 1], [0, 1])])
+        self.assertEqual(self.actor.calls_of("a"), [2, 0])
+
+
 class Canceling(TasksCase):
     def interrupts(self, function):
         raised = self.run_task(function)
