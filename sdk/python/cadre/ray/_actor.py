@@ -62,7 +62,7 @@ class Calls:
         self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
         self.sent = 0
         self.keeps = None
-        self.handles = 0
+        self.handles, self.gone = 0, False
 
     def submit(self, name, args, kwargs, options):
         promise, number = Promise(), f"{self._prefix}-{next(self._numbers)}"
@@ -150,8 +150,10 @@ class Calls:
     # Handles of this process
 
     def grab(self):
+        """Returns how many handles there are now. 0: the last one has just gone, and other Calls replace these."""
         with self._lock:
-            self.handles += 1
+            self.handles += not self.gone
+            return self.handles
 
     def let_go(self):
         """A handle is gone. After the last one, calls that were sent before still run."""
@@ -159,6 +161,7 @@ class Calls:
             self.handles -= 1
             if self.handles or self.session.closed:
                 return
+            self.gone = True
             self.session.calls.pop(self.actor, None)
         self._fence()
 
@@ -242,9 +245,10 @@ class ActorHandle(Held):
     """An actor as its callers see it: handle.method.remote(). It can be an argument of calls."""
 
     def __init__(self, session, actor, info, counted):
-        vars(self).update(_session=session, _id=actor, _info=info, _counted=counted, _actor_id=ID(actor))
-        if counted:
-            self._calls().grab()
+        vars(self).update(_session=session, _id=actor, _info=info, _counted=counted, _actor_id=ID(actor),
+                          _number=0)
+        while counted and not self._number:
+            vars(self)["_number"] = self._calls().grab()
 
     def _calls(self):
         session = self._session
@@ -294,20 +298,19 @@ class ActorHandle(Held):
 
 
 def _handle_from(actor, info, counted, is_holder):
-    session = _session.current()
+    handle = ActorHandle(_session.current(), actor, info, counted)
     if counted:
-        _count(session, actor, is_holder)
-    return ActorHandle(session, actor, info, counted)
+        _count(handle, is_holder)
+    return handle
 
 
-def _count(session, actor, is_holder):
+def _count(handle, is_holder):
     """Counts a process once, however many handles it has."""
-    calls = session.calls.get(actor)
-    if calls is None or not calls.handles:
-        if not is_holder:
-            session.ask("hold", [actor])
-    elif is_holder:
-        session.tell("drop", [actor])
+    if handle._number > 1:
+        if is_holder:
+            handle._session.tell("drop", [handle._id])
+    elif not is_holder:
+        handle._session.ask("hold", [handle._id])
 
 
 class ActorClass:
@@ -410,9 +413,10 @@ def taken(name, namespace):
 def _handle_of(session, record):
     info = {**record["info"][0], "rank": record.get("rank", 0)}
     counted = not record["detached"]
+    handle = ActorHandle(session, record["actor"], info, counted)
     if counted:
-        _count(session, record["actor"], False)
-    return ActorHandle(session, record["actor"], info, counted)
+        _count(handle, False)
+    return handle
 
 
 def handle_of_id(session, actor):

@@ -10,7 +10,7 @@ import unittest
 import unittest.mock
 
 from cadre import _value
-from cadre.ray import _packing, _refs, _session, _worker
+from cadre.ray import _actor, _packing, _refs, _session, _worker
 from cadre.ray._directory import Directory
 from python_case import main
 
@@ -70,6 +70,34 @@ class Counting(unittest.TestCase):
         promise.settle("late")
         self.answer()
         self.assertEqual(future.result(), "late")
+        self.assertEqual(self.values(), {})
+
+    def test_a_handle_that_comes_while_the_last_one_goes_is_counted(self):
+        session, ended = _session.current(), []
+        info = {"group": "g", "class": "C", "ordered": True, "methods": {}}
+        session.calls, session.client, session.later = {}, unittest.mock.Mock(), lambda *call: ended.append(call)
+        start = session.client.group.return_value.start
+        start.return_value.add_done_callback = lambda f: f(None)
+
+        def let_go():
+            while ended:
+                f, *args = ended.pop()
+                f(*args)
+
+        def tell(*message):
+            let_go()  # the other thread may come at each message
+            self.ask(*message)
+
+        session.tell = tell
+        self.ask("hold", ["actor"])
+        handle = _actor.ActorHandle(session, "actor", info, True)
+        body = _worker._result(handle)
+        del handle
+        [got] = _packing.unpack(sent(body))
+        let_go()
+        self.assertEqual(self.values()["actor"].holders, 1)
+        del got
+        let_go()
         self.assertEqual(self.values(), {})
 
     def test_references_in_a_value_are_held_as_long_as_the_value(self):
