@@ -6,16 +6,18 @@ import itertools
 import secrets
 import sys
 import threading
+import time
 from collections import deque
 
 from .. import _call, _errors
-from . import _options, _packing, _placement, _refs, _session, exceptions
+from . import _names, _options, _packing, _placement, _refs, _session, exceptions
 from ._arguments import ArgumentFailed, is_ours, opened, packed_arguments, refs_of
 from ._making import MARK, Making
 from ._refs import Held, ObjectRef, Promise
 
-_NUMBERS, _PREFIX = itertools.count(1), secrets.token_hex(4)
 _SERVED_BY = "cadre.ray._worker:Actor"
+_LOOK_S = 0.2  # how often an actor without handles is asked whether its calls are over
+_LOST_S = 10  # a call that has not begun after this time, while no other one runs, will never begin
 
 
 def method(*args, **options):
@@ -55,12 +57,15 @@ class Calls:
         self.group._methods._trust = True
         self.ordered = info["ordered"]
         self._lock = threading.RLock()
-        self._late = deque()  # calls that wait for arguments, or for an earlier call
+        self._late = deque()  # of an ordered actor: calls that wait for arguments, or for an earlier call
+        self._waiting = set()  # of other actors: calls that wait for arguments
+        self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
+        self.sent = 0
         self.keeps = None
-        self.handles = 0
+        self.handles, self.gone = 0, False
 
     def submit(self, name, args, kwargs, options):
-        promise, number = Promise(), f"{_PREFIX}-{next(_NUMBERS)}"
+        promise, number = Promise(), f"{self._prefix}-{next(self._numbers)}"
         late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
         send = functools.partial(self._send, promise, number, name, args, kwargs, options)
         with self._lock:
@@ -74,20 +79,26 @@ class Calls:
         entry = [len(late), send]
         if self.ordered:
             self._late.append(entry)
-        promise.stop = lambda: promise.settle(error=exceptions.TaskCancelledError(
-            f"the call of {self.info['class']} was cancelled"))
+        else:
+            self._waiting.add(id(entry))
 
-        def came():
+        def stop():  # later calls do not wait for it any more
+            promise.settle(error=exceptions.TaskCancelledError(f"the call of {self.info['class']} was cancelled"))
+            come(entry[0])
+
+        def come(n=1):
             with self._lock:
-                entry[0] -= 1
+                entry[0] -= n
                 if self.ordered:
-                    while self._late and not self._late[0][0]:
+                    while self._late and self._late[0][0] <= 0:
                         self._late.popleft()[1]()
-                elif not entry[0]:
+                elif entry[0] <= 0 and id(entry) in self._waiting:
+                    self._waiting.remove(id(entry))
                     send()
 
+        promise.stop = stop
         for other in late:
-            other.add_done_callback(came)
+            other.add_done_callback(come)
 
     def _send(self, promise, number, name, args, kwargs, options):
         if promise.done():
@@ -103,6 +114,7 @@ class Calls:
         except (TypeError, ValueError, RuntimeError, _errors.Error) as e:
             promise.settle(error=self._explained(e))
         else:
+            self.sent += 1
             promise.keeps = refs
             promise.follow(future, self._translate)
 
@@ -138,8 +150,10 @@ class Calls:
     # Handles of this process
 
     def grab(self):
+        """Returns how many handles there are now. 0: the last one has just gone, and other Calls replace these."""
         with self._lock:
-            self.handles += 1
+            self.handles += not self.gone
+            return self.handles
 
     def let_go(self):
         """A handle is gone. After the last one, calls that were sent before still run."""
@@ -147,15 +161,43 @@ class Calls:
             self.handles -= 1
             if self.handles or self.session.closed:
                 return
+            self.gone = True
             self.session.calls.pop(self.actor, None)
         self._fence()
 
-    def _fence(self):
-        """Waits until all calls are over, even those that wait."""
-        if self._late:
-            threading.Timer(0.1, self.session.later, (self._fence,)).start()
+    def _fence(self, seen=None, since=0.0):
+        """Drops the actor when all calls of this process are over, even those that wait. seen: what the actor has
+        said, unchanged since that time.
+        """
+        with self._lock:  # a call that is sent just now is counted
+            waits = self._late or self._waiting
+        if waits:
+            self._fence_later()
+        elif self.ordered:  # this call comes after all others
+            self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self._drop())
         else:
-            self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self.session.tell("drop", [self.actor]))
+            asked = self.group.start("calls_of", self._prefix, rank=self.rank, idempotent=True, max_retries=_session._AGAIN)
+            asked.add_done_callback(functools.partial(self._told, seen, since))
+
+    def _fence_later(self, *args):
+        timer = threading.Timer(_LOOK_S, self.session.later, (self._fence, *args))
+        timer.daemon = True
+        timer.start()
+
+    def _told(self, seen, since, future):
+        if future.exception() is not None:  # the actor is dead
+            self._drop()
+            return
+        now, said = time.monotonic(), future.result()
+        begun, running = said
+        stands = not running and said == seen  # seen twice: the last result is on its way
+        if stands and (begun >= self.sent or now >= since + _LOST_S):
+            self._drop()
+        else:
+            self._fence_later(said, since if stands else now)
+
+    def _drop(self):
+        self.session.tell("drop", [self.actor])
 
     def kill(self, no_restart):
         """Ends the actor at once. Everything that waits fails."""
@@ -203,9 +245,10 @@ class ActorHandle(Held):
     """An actor as its callers see it: handle.method.remote(). It can be an argument of calls."""
 
     def __init__(self, session, actor, info, counted):
-        vars(self).update(_session=session, _id=actor, _info=info, _counted=counted, _actor_id=ID(actor))
-        if counted:
-            self._calls().grab()
+        vars(self).update(_session=session, _id=actor, _info=info, _counted=counted, _actor_id=ID(actor),
+                          _number=0)
+        while counted and not self._number:
+            vars(self)["_number"] = self._calls().grab()
 
     def _calls(self):
         session = self._session
@@ -255,20 +298,19 @@ class ActorHandle(Held):
 
 
 def _handle_from(actor, info, counted, is_holder):
-    session = _session.current()
+    handle = ActorHandle(_session.current(), actor, info, counted)
     if counted:
-        _count(session, actor, is_holder)
-    return ActorHandle(session, actor, info, counted)
+        _count(handle, is_holder)
+    return handle
 
 
-def _count(session, actor, is_holder):
+def _count(handle, is_holder):
     """Counts a process once, however many handles it has."""
-    calls = session.calls.get(actor)
-    if calls is None or not calls.handles:
-        if not is_holder:
-            session.ask("hold", [actor])
-    elif is_holder:
-        session.tell("drop", [actor])
+    if handle._number > 1:
+        if is_holder:
+            handle._session.tell("drop", [handle._id])
+    elif not is_holder:
+        handle._session.ask("hold", [handle._id])
 
 
 class ActorClass:
@@ -353,6 +395,8 @@ def _enter(making, actor):
         session.tell("enter", actor, record)
         return None
     other = session.ask("enter", actor, record)
+    if other is not None and _names.has_crashed(session, other["actor"], other):
+        other = session.ask("enter", actor, record)
     if other is None:
         return None
     if making.options.get("get_if_exists"):
@@ -369,9 +413,10 @@ def taken(name, namespace):
 def _handle_of(session, record):
     info = {**record["info"][0], "rank": record.get("rank", 0)}
     counted = not record["detached"]
+    handle = ActorHandle(session, record["actor"], info, counted)
     if counted:
-        _count(session, record["actor"], False)
-    return ActorHandle(session, record["actor"], info, counted)
+        _count(handle, False)
+    return handle
 
 
 def handle_of_id(session, actor):
@@ -385,7 +430,7 @@ def get_actor(name, namespace=None):
         raise ValueError("Please supply a non-empty value to get_actor")
     session = _session.current()
     record = session.ask("find", name, namespace or session.namespace)
-    if record is None:
+    if record is None or _names.has_crashed(session, record["actor"], record):
         raise ValueError(f"Failed to look up actor with name '{name}'. This could because 1. You are trying to look up a named "
                          "actor you didn't create. 2. The named actor died. 3. You did not use a namespace matching the "
                          f"namespace of the actor ({namespace or session.namespace}).")

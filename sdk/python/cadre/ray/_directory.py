@@ -24,6 +24,7 @@ class _Value:
         self.holders = 0
         self.body = None  # ("value", tensor) or ("error", pickle)
         self.size = 0
+        self.inner = ()  # references in the body, which holds them
         self.there = asyncio.Event()
 
 
@@ -55,7 +56,9 @@ class Directory:
     @_tells
     async def drop(self, ids):
         """A process no longer has these references."""
-        for name in ids:
+        ids = list(ids)
+        while ids:
+            name = ids.pop()
             value = self.values.get(name)
             if value is None:
                 continue
@@ -63,12 +66,15 @@ class Directory:
             if value.holders <= 0:
                 del self.values[name]
                 self.bytes -= value.size
+                ids += value.inner
                 if name in self.actors:
                     await self.close(name)
 
     @_tells
-    async def put(self, name, kind, body):
-        """Stores the value of a reference. Returns False if nobody has the reference any more."""
+    async def put(self, name, kind, body, inner=()):
+        """Stores the value of a reference. inner: the references in it, which nobody else may have when somebody opens
+        it. Returns False if nobody has the reference any more.
+        """
         value = self.values.get(name)
         if value is None or value.body is not None:
             return False
@@ -77,8 +83,9 @@ class Directory:
             kind = "full"
             body = (f"a value of {size} bytes has no room beside the {self.bytes} that references of this program stand for "
                     f"({self.room} at most): drop references, or set CADRE_RAY_STORE_BYTES")
-            size = 0
-        value.body, value.size = (kind, body), size
+            size, inner = 0, ()
+        await self.hold(inner)
+        value.body, value.size, value.inner = (kind, body), size, inner
         self.bytes += size
         value.there.set()
         return True
@@ -201,9 +208,8 @@ class Directory:
     async def close(self, actor):
         """Nobody has a handle of the actor any more."""
         record = self.actors[actor]
-        if record["state"] == DEAD or not await self.ended(actor, "its last handle was dropped"):
-            return
-        await asyncio.get_running_loop().run_in_executor(None, self.end_group, record["group"])
+        if await self.ended(actor, "its last handle was dropped"):  # also if it has crashed: its group is still there
+            await asyncio.get_running_loop().run_in_executor(None, self.end_group, record["group"])
 
     def end_group(self, group):
         if self.client is None:

@@ -5,6 +5,7 @@ from .. import _errors
 from . import _session
 
 _ASK_S = 30
+_CRASHES_S = 5  # how long a group may need to know that a process has ended for good
 
 
 def list_named_actors(all_namespaces=False):
@@ -60,3 +61,19 @@ def _now(session, record):
     if info["ready"]:
         return "ALIVE"
     return "RESTARTING" if record["restarts"] else "DEAD"
+
+
+def has_crashed(session, actor, record):
+    """Whether the actor has crashed, and does not start again. If it has, the directory gets to know: its name is free."""
+    if record["state"] != "ALIVE" or _now(session, record) == "ALIVE":
+        return False
+    try:
+        session.client.group(record["group"]).call("pid", rank=record.get("rank", 0), timeout=_CRASHES_S)
+    except (_errors.NotFound, _errors.Gone, _errors.Unavailable) as e:
+        if e.may_have_run:  # the process has ended just now, or the connection was lost
+            return False
+        session.ask("ended", actor, str(e))
+        return True
+    except _errors.Timeout:  # it starts again
+        pass
+    return False

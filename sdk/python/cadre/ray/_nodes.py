@@ -5,6 +5,7 @@ import os
 import socket
 
 from . import _session
+from ._names import _now
 from ._placement import nodes
 
 
@@ -30,7 +31,7 @@ def available_resources():
     """The resources of the run or the cluster, minus those that actors and placement groups of this program hold."""
     session = _session.current()
     left = dict(nodes()[0]["Resources"])
-    held = [a["asks"] for a in session.ask("all_actors").values() if a["state"] != "DEAD"]
+    held = [a["asks"] for a in session.ask("all_actors").values() if any(a["asks"].values()) and _now(session, a) != "DEAD"]
     held += [bundle for g in session.ask("all_groups").values() if g["state"] != "REMOVED" for bundle in g["bundles"]]
     for asks in held:
         for name, amount in asks.items():

@@ -4,6 +4,7 @@
 import math
 import secrets
 import threading
+import weakref
 
 from .. import _errors, _manifest
 from .._pool import Pool, _Part
@@ -59,9 +60,11 @@ class PlacementGroup:
     def ready(self):
         """Returns a reference that is ready when everything is reserved."""
         promise, session = Promise(), _session.current()
+        ref = ObjectRef(promise)
+        kept = weakref.ref(ref)
 
         def look():
-            while not session.closed and not promise.done():
+            while not session.closed and not promise.done() and (kept() is not None or promise.awaited()):
                 try:
                     if self.wait(1):
                         promise.settle(self)
@@ -71,7 +74,7 @@ class PlacementGroup:
                     return
 
         threading.Thread(target=look, daemon=True, name="cadre.ray placement group").start()
-        return ObjectRef(promise)
+        return ref
 
     def __reduce__(self):
         return PlacementGroup, (self._name, self._bundles, self._strategy, self._given)

@@ -75,6 +75,10 @@ class Promise:
         elif source is not None:
             source.add_done_callback(self._tell)
 
+    def awaited(self):
+        """Whether somebody has asked to be called."""
+        return bool(self._callbacks)
+
     def remove_done_callback(self, f):
         with self._lock:
             if f in self._callbacks:
@@ -165,7 +169,7 @@ class _Stored(Promise):
         return self.outcome()[0] if self.keeps else _packing.Enclosed(self._bytes)
 
     def body(self):
-        return "value", _packing.as_tensor(self._bytes)
+        return "value", _packing.as_tensor(self._bytes), _ids_of(self.keeps)
 
 
 class _Part(Promise):
@@ -179,13 +183,22 @@ class _Part(Promise):
         whole.add_done_callback(self._split)
 
     def _split(self):
-        value, error = self._whole.outcome()
-        if error is None and len(value) != self._n:
-            error = ValueError(f"Task {self._name} returned {len(value)} objects, but num_returns={self._n}.")
-        self.settle(None if error else value[self._i], error)
+        part, (value, error) = None, self._whole.outcome()
+        try:
+            if error is None and len(value) != self._n:
+                error = ValueError(f"Task {self._name} returned {len(value)} objects, but num_returns={self._n}.")
+            if error is None:
+                part = value[self._i]
+        except Exception:  # it has no parts: None, a set
+            error = TypeError(f"Task {self._name} returned a {type(value).__name__}, but num_returns={self._n}: return a list "
+                              "or a tuple.")
+        self._whole = None  # it has the other parts, too
+        self.settle(part, error)
 
     def cancel(self):
-        self._whole.cancel()
+        whole = self._whole
+        if whole is not None:
+            whole.cancel()
 
 
 class _Elsewhere(Promise):
@@ -262,22 +275,26 @@ def taking(hand_over=False):
     """Returns a list of the references that pickles of this thread take along. hand_over: the process that opens the
     pickle, once, becomes their holder. Otherwise the caller keeps them until the other side has them.
     """
-    before = getattr(_ask, "refs", None)
-    _ask.refs, refs = (hand_over, []), []
-    refs = _ask.refs[1]
+    before, refs = getattr(_ask, "refs", None), []
+    _ask.refs = hand_over, refs
     try:
         yield refs
     finally:
         _ask.refs = before
+    if hand_over and refs:  # the new holder may drop them as soon as it has the pickle
+        _session.current().ask("hold", _ids_of(refs))
+
+
+def _ids_of(refs):
+    return [ref._id for ref in refs]
 
 
 def _take_along(ref):
     """Returns whether the copy is a holder already. The directory counts it."""
     hand_over, refs = getattr(_ask, "refs", None) or (None, None)
-    session = _session.current()
-    if refs is None or hand_over:  # nobody reports when the other side has it
-        session.tell("hold", [ref._id])
-    if refs is not None and not hand_over:
+    if refs is None:  # nobody reports when the other side has it
+        _session.current().tell("hold", [ref._id])
+    else:
         refs.append(ref)
     return bool(hand_over)
 
@@ -329,17 +346,16 @@ class ObjectRef(Held):
         import concurrent.futures
 
         made = concurrent.futures.Future()
-        promise = self._promise
 
-        def answer():
+        def answer():  # it keeps the reference, without which the directory drops the value
             if made.set_running_or_notify_cancel():
-                value, error = promise.outcome()
+                value, error = self._promise.outcome()
                 if error is not None:
                     made.set_exception(error)
                 else:
                     made.set_result(value)
 
-        promise.add_done_callback(answer)
+        self._promise.add_done_callback(answer)
         return made
 
     def hex(self):
@@ -379,7 +395,9 @@ def _push(session, name, promise):
         value, error = promise.outcome()
         if error is None:
             try:
-                session.tell("put", name, "value", _packing.as_tensor(_packing.to_bytes(value)))
+                with taking() as refs:
+                    body = _packing.as_tensor(_packing.to_bytes(value))
+                session.tell("put", name, "value", body, _ids_of(refs))
                 return
             except (TypeError, _errors.Error) as e:  # it does not pickle, or is too long
                 error = e

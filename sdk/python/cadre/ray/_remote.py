@@ -9,6 +9,8 @@ import inspect
 import itertools
 import secrets
 import threading
+import time
+import weakref
 from collections import deque
 
 from .. import _call, _errors
@@ -81,7 +83,7 @@ class RemoteFunction:
                 promise.add_done_callback(lambda: next(left) or workers.submit(task))
         else:
             workers.submit(task)
-        return refs_of(task.promise, task, options.get("num_returns", 1), self._function.__name__, workers.cancel)
+        return refs_of(task.promise, weakref.ref(task), options.get("num_returns", 1), self._function.__name__, workers.cancel)
 
     def __reduce__(self):
         return RemoteFunction, (self._function, self._options)
@@ -136,7 +138,7 @@ class Worker:
     """A worker that runs tasks."""
 
     def __init__(self, group):
-        self.group, self.knows, self.task, self.idle = group, set(), None, None
+        self.group, self.knows, self.since = group, set(), None  # since when it is idle
 
 
 class Workers:
@@ -146,7 +148,7 @@ class Workers:
         self.session, self.key, self.shape = session, key, shape
         self.lock = threading.Lock()
         self.queue, self.idle, self.all = deque(), [], 0
-        self.stays = not shape
+        self.stays, self.watches = not shape, False  # watches: _end_idle() will come
         self.most = self._at_once(what)
         _runtime_env.checked(shape.get("runtime_env"))
 
@@ -181,13 +183,21 @@ class Workers:
                 worker = self.idle.pop() if self.idle else None
                 self.all += worker is None
             try:
-                self._give(task, worker or self._new())
+                worker = worker or self._new()
+                self._give(task, worker)
             except BaseException as e:
+                interrupted = not isinstance(e, Exception)  # Ctrl-C, which may be meant for another task
                 with self.lock:
                     self.all -= 1
-                task.promise.settle(error=e if isinstance(e, Exception) else None)
-                if not isinstance(e, Exception):
-                    raise
+                    if interrupted and worker is None:
+                        self.queue.appendleft(task)
+                if not interrupted:
+                    task.promise.settle(error=e)
+                    continue
+                if worker is not None:  # it may run
+                    task.promise.settle(error=exceptions.TaskCancelledError(f"{task.name} was interrupted"))
+                self.session.later(self._hand_out)
+                raise
 
     def _new(self):
         session = self.session
@@ -232,12 +242,12 @@ class Workers:
 
     def _ended(self, task, worker, future):
         error, value = future.exception(), None
-        died = error is not None
-        if died:
-            self._lose(worker)
-            error = exceptions.of_task(error, task.name)
-        else:
+        # After these errors the worker lives: its result cannot be sent, or not be opened here.
+        died = isinstance(error, _errors.Error) and not isinstance(error, (_errors.Failed, _errors.Proto))
+        if error is None:
             value, error = opened(future.result())
+        else:
+            error = exceptions.of_task(error, task.name)
         if error is not None and not task.promise.done() and task.runs_again_after(error, died):
             with self.lock:
                 self.queue.appendleft(task)
@@ -245,25 +255,38 @@ class Workers:
             if isinstance(getattr(error, "cause", None), KeyboardInterrupt) or task.canceled and error is not None:
                 error = exceptions.TaskCancelledError(f"{task.name} was cancelled")
             task.promise.settle(value, error)
-        if not died:
+        if died:
+            self._lose(worker)  # a task that runs again waits already, so these workers stay known
+        else:
             self._is_free(worker)
         self._hand_out()
 
     def _is_free(self, worker):
         with self.lock:
-            worker.idle = object()
+            worker.since = time.monotonic()
             self.idle.append(worker)
-        if not self.stays:
-            timer = threading.Timer(_IDLE_S, self._end_idle, (worker, worker.idle))
-            timer.daemon = True
-            timer.start()
+            begins = not self.stays and not self.watches
+            self.watches = self.watches or begins
+        if begins:
+            self._look_after(_IDLE_S)
 
-    def _end_idle(self, worker, since):
+    def _look_after(self, seconds):
+        timer = threading.Timer(seconds, self._end_idle)
+        timer.daemon = True
+        timer.start()
+
+    def _end_idle(self):
+        """Ends the workers that have been idle for long, and comes again while there are others."""
         with self.lock:
-            if worker not in self.idle or worker.idle is not since:
-                return
-            self.idle.remove(worker)
-        self._lose(worker)
+            before = time.monotonic() - _IDLE_S
+            ended = [worker for worker in self.idle if worker.since <= before]
+            self.idle = [worker for worker in self.idle if worker.since > before]
+            self.watches = bool(self.idle)
+            left = min((worker.since for worker in self.idle), default=before) - before
+        for worker in ended:
+            self._lose(worker)
+        if left:
+            self._look_after(left)
 
     def _lose(self, worker):
         with self.lock:
@@ -277,7 +300,11 @@ class Workers:
         except (RuntimeError, _errors.Error):
             pass  # the session ends
 
-    def cancel(self, task, force):
+    def cancel(self, known, force):
+        """known: refers to the task until it is over. Then nobody needs its arguments any more."""
+        task = known()
+        if task is None:
+            return
         task.canceled = True
         worker = task.worker
         if worker is None:

@@ -8,7 +8,7 @@ import secrets
 import sys
 import threading
 import weakref
-from collections import deque
+from queue import SimpleQueue
 
 from .. import _client, _errors, _local, _manifest, _method
 from . import _runtime_env
@@ -44,9 +44,8 @@ class Session:
         self.calls = {}  # id of an actor -> the Calls of this process
         self._archives, self._packing = {}, threading.Lock()
         self.workers = {}  # shape -> the workers that run tasks of this process
-        self._gone, self._news = deque(), threading.Event()  # deque: objects are collected at any point of a program
-        self._cleaner = threading.Thread(target=_clean, args=(weakref.ref(self), self._gone, self._news), daemon=True,
-                                         name="cadre.ray")
+        self._gone = SimpleQueue()  # objects may end at any point of a program, even inside put()
+        self._cleaner = threading.Thread(target=_clean, args=(weakref.ref(self), self._gone), daemon=True, name="cadre.ray")
         self._cleaner.start()
 
     # The directory
@@ -77,8 +76,7 @@ class Session:
 
     def later(self, f, *args):
         """Runs it on a thread of the session, for work at the end of objects."""
-        self._gone.append((f, args))
-        self._news.set()
+        self._gone.put((f, args))
 
     def environment(self, runtime_env=None, **more):
         """The environment of a worker that this process makes."""
@@ -95,7 +93,7 @@ class Session:
 
     def close(self):
         self.closed = True
-        self._news.set()
+        self._gone.put(None)
         self.client.close()
 
 
@@ -103,23 +101,15 @@ def _options_of(method):
     return {"rank": 0, "max_retries": _AGAIN, "idempotent": method in _SAME}
 
 
-def _clean(ref, gone, news):
-    while True:
-        news.wait()
-        news.clear()
-        while gone:
-            f, args = gone.popleft()
-            try:
-                f(*args)
-            except Exception:
-                session = ref()
-                if session is not None and not session.closed:
-                    sys.excepthook(*sys.exc_info())
-                session = None
-        session = ref()
-        if session is None or session.closed:
-            return
-        session = None
+def _clean(ref, gone):
+    for f, args in iter(gone.get, None):
+        try:
+            f(*args)
+        except Exception:
+            session = ref()
+            if session is not None and not session.closed:
+                sys.excepthook(*sys.exc_info())
+            session = None
 
 
 class Context(dict):

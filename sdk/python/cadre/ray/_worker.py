@@ -10,9 +10,8 @@ import os
 import signal
 import sys
 import threading
-import time
 
-from .. import _method
+from .. import _method, _value
 from .._code import _archive
 from .._errors import Error
 from . import _packing, _refs, _runtime_env, _session
@@ -42,10 +41,20 @@ def _enter():
     return _session.join()
 
 
+def _unpacked(packed):
+    return packed[0] if type(packed) is _packing.Packed else (packed, {})
+
+
+def _waits(packed):
+    """Whether _open() has to ask for the values of references."""
+    args, kwargs = _unpacked(packed)
+    return any(isinstance(a, _refs.ObjectRef) for a in (*args, *kwargs.values()))
+
+
 def _open(packed):
     """Returns the arguments of a call. References that are arguments themselves are replaced by their values."""
-    args, kwargs = packed[0] if type(packed) is _packing.Packed else (packed, {})
-    if any(isinstance(a, _refs.ObjectRef) for a in (*args, *kwargs.values())):
+    args, kwargs = _unpacked(packed)
+    if _waits(packed):
         args = [_refs.get(a) if isinstance(a, _refs.ObjectRef) else a for a in args]
         kwargs = {k: _refs.get(a) if isinstance(a, _refs.ObjectRef) else a for k, a in kwargs.items()}
     return args, kwargs
@@ -54,8 +63,8 @@ def _open(packed):
 def _result(value):
     if inspect.isgenerator(value):
         value = list(value)
-    with _refs.taking(hand_over=True):  # before the answer is on its way
-        return _packing.pack([value])
+    with _refs.taking(hand_over=True):  # it is pickled here: the client counts its references, and gets what is raised
+        return _value.encode_result(_packing.pack([value]))
 
 
 class _Base:
@@ -106,6 +115,21 @@ class Actor(_Base):
         self.how = how
         self.object = None
         self.is_made = False
+        self.begun = {}  # what the numbers of the calls of a process begin with -> how many have begun
+
+    @_method.register(concurrency=("control", 2))
+    def calls_of(self, prefix):
+        """Returns how many calls whose numbers begin with this have begun, and how many calls run, also those of others:
+        a process may call all ranks of a group together, with numbers that begin with something else.
+        """
+        with self.lock:
+            return [self.begun.get(prefix, 0), len(self.running)]
+
+    def _begin(self, number, name, stop):
+        prefix = number.partition("-")[0]
+        with self.lock:
+            self.begun[prefix] = self.begun.get(prefix, 0) + 1
+            return super()._begin(number, name, stop)
 
     def _make(self):
         with self.lock:
@@ -181,7 +205,7 @@ class Actor(_Base):
         loop = asyncio.get_running_loop()
         token = self._begin(number, name, lambda: loop.call_soon_threadsafe(task.cancel))
         try:
-            if type(packed) is _packing.Packed and any(isinstance(a, _refs.ObjectRef) for a in packed[0][0]):
+            if _waits(packed):
                 args, kwargs = await loop.run_in_executor(None, _open, packed)
             else:
                 args, kwargs = _open(packed)
@@ -194,13 +218,8 @@ class Actor(_Base):
         finally:
             self._over(number, token)
 
-    def _wait_idle(self):
-        while self.running:
-            time.sleep(0.01)
-
-    async def _wait_idle_async(self):
-        while self.running:
-            await asyncio.sleep(0.01)
+    def fence(self):
+        """Called after the calls of an actor that runs them one after the other."""
 
 
 def leave():
@@ -211,9 +230,8 @@ def leave():
 def _add_lanes():
     """Makes the methods that take calls: one for each concurrency group of the actor, each with its own limit."""
     for name in _GROUPS:
-        call, fence = _lane_methods(IS_ASYNC)
+        call = _lane_method(IS_ASYNC)
         setattr(Actor, f"call_{name}" if name else "call", _method.register(concurrency=lane(name))(call))
-        setattr(Actor, f"fence_{name}" if name else "fence", _method.register(concurrency=lane(name))(fence))
 
 
 _GROUPS = {"": _SAID.get("concurrency", 1), **_SAID.get("groups", {})}
@@ -227,20 +245,14 @@ def lane(group=""):
     return f"calls-{group}" if group else "calls", min(_GROUPS[group], _LANES_MAX)
 
 
-def _lane_methods(is_async):
+def _lane_method(is_async):
     if is_async:
         async def call(self, number, name, packed):
             return await self._run_async(number, name, packed)
-
-        async def fence(self):
-            await self._wait_idle_async()
     else:
         def call(self, number, name, packed):
             return self._run(number, name, packed)
-
-        def fence(self):
-            self._wait_idle()
-    return call, fence
+    return call
 
 
 class Tasks(_Base):

@@ -82,6 +82,6 @@ def _add_methods():
         setattr(Rank, name, register(dispatch=dispatch, execute=execute)(_of_all(name)))
 
 
-TAKEN = frozenset((*dir(Rank), "all", "left", "room", "session", "running", "lock", "id", "group", "how", "object", "is_made"))
+TAKEN = frozenset((*dir(Rank), "all", "left", "room", "session", "running", "begun", "lock", "id", "group", "how", "object", "is_made"))
 if _worker._SAID.get("gang"):
     _add_methods()

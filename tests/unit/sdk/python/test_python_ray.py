@@ -9,11 +9,13 @@
 Both print what NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
 """
 
+import gc
 import glob
 import importlib
 import io
 import json
 import os
+import queue
 import re
 import select
 import signal
@@ -26,6 +28,7 @@ import time
 import types
 import unittest
 import unittest.mock
+import weakref
 
 from python_case import ROOT, RunCase, environment, main, watch
 from safetensors_case import with_packages
@@ -185,6 +188,26 @@ class Refused(RunCase):
         self.assertEqual(self.ray.get_actor("one"), first)
         self.assertEqual(actor.options(name="one", get_if_exists=True).remote(), first)
 
+    def test_an_actor_that_has_crashed_holds_neither_its_name_nor_its_cpus(self):
+        class Named:
+            def crash(self):
+                os._exit(1)
+
+        ray = self.ray
+        ray.init(num_cpus=1)
+        actor = ray.remote(num_cpus=1)(Named).options(name="one", get_if_exists=True)
+        first = actor.remote()
+        with self.assertRaises(ray.exceptions.RayActorError):
+            ray.get(first.crash.remote())
+        with self.assertRaisesRegex(ValueError, "Failed to look up actor with name 'one'"):
+            ray.get_actor("one")
+        self.assertEqual(ray.available_resources()["CPU"], 1)
+        second = actor.remote()
+        self.assertNotEqual(second, first)
+        self.assertEqual(ray.get_actor("one"), second)
+        with self.assertRaises(ray.exceptions.ActorDiedError):
+            ray.get(first.crash.remote())
+
     def test_an_address_of_the_environment_is_that_of_init(self):
         with unittest.mock.patch.dict(os.environ, {"RAY_ADDRESS": "ray://host:10001"}):
             with self.assertRaisesRegex(ConnectionError, r"init\('ray://host:10001'\)"):
@@ -258,6 +281,29 @@ class Refused(RunCase):
         with self.assertRaisesRegex(RuntimeError, r"shutdown\(\) came before this task had run"):
             ray.get(running)
         self.assertFalse(ray.is_initialized())
+
+    def test_an_actor_without_handles_ends_after_its_calls(self):
+        class Slow:
+            def __init__(self):
+                time.sleep(0.5)
+
+            def run(self, _=None):
+                time.sleep(0.01)
+                return 1
+
+        ray = self.ray
+        ray.init(num_cpus=4)
+        slow = ray.remote(Slow)
+        self.assertEqual(ray.get(slow.options(max_concurrency=4).remote().run.remote()), 1)
+        actor = slow.options(concurrency_groups={"io": 1}).remote()
+        refs = [actor.run.options(concurrency_group="io").remote() for _ in range(100)]
+        refs.append(actor.run.remote(ray.remote(time.sleep).remote(1)))
+        del actor
+        self.assertEqual(ray.get(refs), [1] * 101)
+        from cadre.ray import _session
+
+        while any(a["state"] != "DEAD" for a in _session.existing().ask("all_actors").values()):
+            time.sleep(0.05)
 
     def test_polling_leaves_nothing_behind(self):
         class Sleeper:
@@ -413,6 +459,229 @@ class Messages(RunCase):
             self.existing().tell("hold")
             while "do not learn of hold(): " not in printed.getvalue():
                 time.sleep(0.01)
+
+
+class Alone(unittest.TestCase):
+    """The program's side, without processes around it."""
+
+    def setUp(self):
+        import cadre
+        from cadre import ray
+        from cadre.ray import _remote, _session
+
+        self.cadre, self.ray = cadre, ray
+        said = {"local": {"CPU": 1.0, "GPU": 0.0}, "depth": 0}
+        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None)
+        self.enterContext(unittest.mock.patch.object(_session, "_current", self.session))
+        self.given, self.worker = [], _remote.Worker(unittest.mock.Mock())
+        self.enterContext(unittest.mock.patch.object(_remote.Workers, "_new", lambda workers: self.worker))
+        self.enterContext(unittest.mock.patch.object(_remote.Workers, "_give", lambda *given: self.given.append(given)))
+        self.task = ray.remote(expected)
+
+    def answer(self, result=None, error=None):
+        """Ends the task that a worker was given last."""
+        workers, task, worker = self.given.pop()
+        workers._ended(task, worker, types.SimpleNamespace(exception=lambda: error, result=lambda: result))
+
+    def test_a_task_does_not_run_again_if_its_worker_lives(self):
+        for error in self.cadre.Failed("it does not pickle"), self.cadre.Proto("it does not open here"):
+            ref = self.task.remote("x")
+            self.answer(error=error)
+            self.assertEqual(self.given, [])
+            with self.assertRaises(type(error)):
+                self.ray.get(ref)
+        ref = self.task.remote("x")
+        self.answer(error=self.cadre.Unavailable("it died", rank=0))
+        self.answer([5])
+        self.assertEqual(self.ray.get(ref), 5)
+
+    def test_workers_whose_worker_crashes_stay_known_while_its_task_runs_again(self):
+        ref = self.task.remote("x")
+        known = dict(self.session.workers)
+        self.answer(error=self.cadre.Unavailable("it died", rank=0))
+        self.assertEqual(self.session.workers, known)
+        self.answer([5])
+        self.assertEqual((self.ray.get(ref), [workers.all for workers in known.values()]), (5, [1]))
+
+    def test_a_task_that_is_over_keeps_neither_its_arguments_nor_parts_that_nobody_has(self):
+        class Thing:
+            pass
+
+        def dropped(kept):
+            gc.collect()
+            return kept() is None
+
+        thing = Thing()
+        ref, kept = self.task.remote(thing), weakref.ref(thing)
+        del thing
+        self.assertFalse(dropped(kept))
+        self.answer([5])
+        self.assertTrue(dropped(kept))
+        self.ray.cancel(ref)
+        self.assertEqual(self.ray.get(ref), 5)
+        ref, other = self.task.options(num_returns=2).remote("x")
+        things = [Thing(), Thing()]
+        kept = weakref.ref(things[1])
+        self.answer([things])
+        del things, other
+        self.assertTrue(dropped(kept))
+        self.ray.cancel(ref)
+        self.assertIsInstance(self.ray.get(ref), Thing)
+
+    def test_ctrl_c_while_a_worker_is_made_loses_no_task(self):
+        from cadre.ray import _remote
+
+        later = []
+        self.session.later = later.append
+        with unittest.mock.patch.object(_remote.Workers, "_new", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                self.task.remote("x")
+        self.assertEqual(self.given, [])
+        hand_out, = later
+        hand_out()
+        workers, task, _ = self.given[-1]
+        self.answer([5])
+        self.assertEqual((task.promise.outcome(), workers.all), ((5, None), 1))
+
+    def test_one_timer_ends_all_idle_workers(self):
+        from cadre.ray import _remote
+
+        with unittest.mock.patch.object(threading, "Timer") as timer, unittest.mock.patch.object(time, "monotonic") as now:
+            now.return_value = 0
+            for _ in range(3):
+                self.task.options(num_gpus=0).remote("x")
+                self.answer([5])
+                now.return_value += 1
+            self.assertEqual(timer.call_args_list, [unittest.mock.call(_remote._IDLE_S, unittest.mock.ANY)])
+            now.return_value = _remote._IDLE_S
+            end_idle = timer.call_args.args[1]
+            end_idle()  # too early for the worker that had its last task later
+            self.worker.group.start.assert_not_called()
+            now.return_value += timer.call_args.args[0]
+            end_idle()
+            self.worker.group.start.assert_called_once()
+            self.assertEqual((timer.call_count, self.session.workers), (2, {}))
+
+    def test_nobody_looks_for_a_placement_group_whose_reference_was_dropped(self):
+        from cadre.ray._placement import PlacementGroup
+
+        def looks():
+            return [t for t in threading.enumerate() if t.name == "cadre.ray placement group"]
+
+        group, is_ready = PlacementGroup("pg", [{"CPU": 1}]), threading.Event()
+        with unittest.mock.patch.object(PlacementGroup, "wait", lambda *_: is_ready.wait(0.01)):
+            dropped, awaited = group.ready(), group.ready().future()
+            self.assertEqual(len(looks()), 2)
+            del dropped
+            while len(looks()) > 1:
+                time.sleep(0.01)
+            self.assertFalse(awaited.done())
+            is_ready.set()
+            self.assertEqual(awaited.result(), group)
+
+    def test_an_object_may_end_while_another_one_ends(self):
+        from cadre.ray import _session
+
+        client, ended = types.SimpleNamespace(group=str, close=lambda: None), queue.SimpleQueue()
+        session = _session.Session(client, {"namespace": "n", "directory": "d"}, driver=True)
+
+        def collect(*_):  # as the garbage collector does at any line
+            session.later(ended.put, "inner")
+            return collect
+
+        def end():
+            sys.settrace(collect)
+            session.later(ended.put, "outer")
+            sys.settrace(None)
+
+        thread = threading.Thread(target=end, daemon=True)
+        thread.start()
+        thread.join(5)
+        self.assertFalse(thread.is_alive())
+        while ended.get(timeout=5) != "outer":
+            pass
+        session.close()
+
+    def calls(self, **info):
+        """How this process calls an actor. sent: the methods that were called."""
+        from cadre.ray import _actor
+
+        self.session.client = unittest.mock.Mock()
+        calls = _actor.Calls(self.session, "actor", {"group": "g", "class": "C", "ordered": True, "lanes": {}, "restarts": 0, **info})
+        self.sent = []
+        start = unittest.mock.patch("cadre._call.start", lambda _client, _method, args: self.sent.append(args[1]) or unittest.mock.Mock())
+        self.enterContext(start)
+        return calls
+
+    def test_a_canceled_call_that_waits_for_an_argument_does_not_stop_later_ones(self):
+        from cadre.ray import _refs
+
+        for is_ordered in True, False:
+            late = [_refs.ObjectRef(_refs.Promise()) for _ in range(3)]
+            calls = self.calls(ordered=is_ordered)
+            calls.submit("f", (late[0],), {}, {})
+            canceled, _ = calls.submit("g", (late[1], late[2]), {}, {})
+            calls.submit("h", (), {}, {})
+            canceled.cancel()
+            self.assertTrue(canceled.done())
+            for ref in late:
+                ref._promise.settle(1)
+            self.assertEqual(self.sent, ["f", "h"] if is_ordered else ["h", "f"])
+            self.assertFalse(calls.waits())
+
+        never = _refs.ObjectRef(_refs.Promise())
+        calls = self.calls()
+        canceled, _ = calls.submit("f", (never,), {}, {})
+        calls.submit("g", (), {}, {})
+        canceled.cancel()
+        self.assertEqual((self.sent, calls.waits()), (["g"], False))
+
+    def test_an_actor_without_handles_is_asked_until_all_of_its_calls_are_over(self):
+        from cadre.ray import _actor, _refs
+
+        later, told = [], []
+        self.session.later, self.session.tell = lambda *call: later.append(call), lambda *message: told.append(message)
+        calls, late = self.calls(ordered=False), _refs.ObjectRef(_refs.Promise())
+        calls.submit("f", (late,), {}, {})
+        calls.submit("g", (), {}, {})
+
+        def look(begun=None, running=None):
+            """The actor says this when it is asked. Returns what was asked."""
+            f, *args = later.pop()
+            calls.group.start.reset_mock()
+            f(*args)
+            if begun is not None:
+                asked = calls.group.start.return_value
+                asked.exception.return_value, asked.result.return_value = None, [begun, running]
+                asked.add_done_callback.call_args.args[0](asked)
+            return calls.group.start.call_args
+
+        with unittest.mock.patch.object(threading, "Timer") as timer, unittest.mock.patch.object(time, "monotonic") as now:
+            timer.side_effect = lambda _, f, args: later.append(args) or unittest.mock.Mock()
+            now.return_value = 0
+            later.append((calls._fence,))
+            self.assertIsNone(look())  # an argument is late
+            late._promise.settle(1)
+            for said in (1, 1), (2, 1), (2, 0):
+                self.assertEqual(look(*said).args[0], "calls_of")
+                self.assertEqual(told, [])
+            look(2, 0)
+            self.assertEqual(told, [("drop", ["actor"])])
+            later.append((calls._fence,))  # once more, with a call that was canceled before it began
+            for now.return_value in 0, _actor._LOST_S - 1:
+                look(1, 0)
+            self.assertEqual(len(told), 1)
+            now.return_value = _actor._LOST_S
+            look(1, 0)
+            self.assertEqual(len(told), 2)
+
+    def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
+        for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):
+            refs = self.task.options(num_returns=2).remote("x")
+            self.answer([result])
+            for ref in refs:
+                with self.assertRaisesRegex(kind, "Task expected returned .* but num_returns=2"):
+                    self.ray.get(ref, timeout=5)
 
 
 SLOW = """
@@ -622,5 +891,5 @@ if __name__ == "__main__":
     if kind != "--torch":
         del WithTorch
     if kind:
-        del ByCadre, ElsewhereRun, Nursery, Refused
+        del Alone, ByCadre, ElsewhereRun, Nursery, Refused
     main()

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of cadre.ray that runs tasks, without processes around it: which task does cancel() interrupt?"""
+"""A worker of cadre.ray, without processes around it: which task does cancel() interrupt, what does the worker answer, and
+what waits for a late argument?
+"""
 
+import asyncio
 import os
 import signal
+import threading
 import time
 import unittest
 import unittest.mock
 
-from cadre.ray import _packing, _worker
+from cadre import _value
+from cadre.ray import _packing, _refs, _worker
 from python_case import main
 
 
@@ -20,7 +25,7 @@ def release_signals():
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
 
 
-class Canceling(unittest.TestCase):
+class TasksCase(unittest.TestCase):
     def setUp(self):
         with unittest.mock.patch.object(_worker, "_enter"):
             self.tasks = _worker.Tasks()
@@ -31,8 +36,61 @@ class Canceling(unittest.TestCase):
     def run_task(self, function):
         self.number += 1
         self.tasks.functions["function"] = function
-        return self.tasks.call(self.number, "function", None, [])
+        answer = self.tasks.call(self.number, "function", None, [])
+        if type(answer) is not _value.Body:
+            return answer
+        return _value.decode(bytearray(b"".join(map(bytes, answer.parts))), True)
 
+
+class Answers(TasksCase):
+    def test_a_result_that_does_not_pickle_is_an_exception_of_the_task(self):
+        raised = self.run_task(threading.Lock)
+        self.assertIs(type(raised), _packing.Raised)
+        self.assertIsInstance(raised.error(), TypeError)
+        self.assertRegex(raised.text, r"the result .* cannot be sent: it\[0\].* \(a lock\)")
+        self.assertEqual(self.run_task(lambda: "next"), ["next"])
+
+
+class Async(unittest.TestCase):
+    def setUp(self):
+        with unittest.mock.patch.dict(_worker._SAID, actor="actor", group="g"), unittest.mock.patch.object(_worker, "_enter"):
+            self.actor = _worker.Actor()
+        self.actor.is_made, self.actor.object = True, self
+
+    async def twice(self, x):
+        return 2 * x
+
+    def test_an_argument_that_is_late_does_not_stop_the_loop(self):
+        late = [_refs.ObjectRef(_refs.Promise()) for _ in range(2)]
+
+        async def run():
+            waiting = [asyncio.create_task(self.actor._run_async("a-1", "twice", _packing.Packed(((args, kwargs),)), list))
+                       for args, kwargs in (([late[0]], {}), ([], {"x": late[1]}))]
+            for value, ref in enumerate(late, 1):
+                asyncio.get_running_loop().call_later(0.01, ref._promise.settle, [value])
+            return await asyncio.gather(*waiting)
+
+        for ref in late:  # a loop that stands still goes on after this time
+            timer = threading.Timer(60, ref._promise.settle, [[None]])
+            timer.start()
+            self.addCleanup(timer.cancel)
+        self.assertEqual(asyncio.run(run()), [[1, 1], [2, 2]])
+
+
+    def test_it_says_which_calls_have_begun_and_how_many_run(self):
+        said = []
+
+        async def look(_):
+            said.append((self.actor.calls_of("a"), self.actor.calls_of("b"), self.actor.calls_of("c")))
+
+        self.look = look
+        for number in "a-1", "a-2", "b-1":
+            asyncio.run(self.actor._run_async(number, "look", [number], list))
+        self.assertEqual(said, [([1, 1], [0, 1], [0, 1]), ([2, 1], [0, 1], [0, 1]), ([2, 1], [1, 1], [0, 1])])
+        self.assertEqual(self.actor.calls_of("a"), [2, 0])
+
+
+class Canceling(TasksCase):
     def interrupts(self, function):
         raised = self.run_task(function)
         self.assertIs(type(raised), _packing.Raised)
