@@ -20,7 +20,7 @@ from ._group import Group
 from ._kept import Kept
 from ._pool import Pool
 from ._reference import Ref
-from ._unsent import call_back
+from ._unsent import Watcher, call_back
 
 _open = weakref.WeakSet()
 _forks = [0]  # how many forks made this process
@@ -396,8 +396,7 @@ class Client:
         with self._lock:
             self._watched.setdefault(future._id, (future, []))[1].append(f)
             if not self._watcher:
-                self._watcher = threading.Thread(target=_tell, daemon=True,
-                                                 args=(weakref.ref(self), self._handle, self._gone))
+                self._watcher = Watcher(target=_tell, daemon=True, args=(weakref.ref(self), self._handle, self._gone))
                 self._watcher.start()
         return bool(lib.functions.watch(self._any_handle(), future._id)) or not self._unwatch(future, f)
 

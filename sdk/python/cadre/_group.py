@@ -23,7 +23,7 @@ class Group:
         self.name = name
         self.role = role
         self._class = cls
-        self._methods = _call.Methods(name, role, client.trust if trust is None else trust)
+        self._methods = _call.Methods(name, role, client.trust if trust is None else trust, cls)
 
     @classmethod
     def make(cls, client, worker=None, *, name=None, detached=False, timeout=None, working_dir=None, py_modules=(),

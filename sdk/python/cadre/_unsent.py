@@ -10,6 +10,14 @@ from . import _errors
 _SLICE_S = 0.1  # how long what a callback raised has to wait at most
 
 
+class Watcher(threading.Thread):
+    """The thread of a client that calls back. Nothing may hold it up for long, because all callbacks wait for it."""
+
+
+class HoldsUp(Exception):
+    """Sending this call may take long, and a Watcher has tried it."""
+
+
 def call_back(f, future):
     """Calls f(future). What it raises is shown, because nobody waits for it."""
     try:
@@ -36,7 +44,7 @@ class Unsent:
     id.
     """
 
-    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_taken", "_canceled", "_over")
+    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_taken", "canceled", "_over")
 
     def __init__(self, future, others, send):
         self._future = future
@@ -46,7 +54,7 @@ class Unsent:
         self._left = len(others)  # those that are not answered
         self._callbacks = []
         self._taken = False  # a thread sends it, or has canceled it
-        self._canceled = False
+        self.canceled = None  # the error, if nobody wants it any more
         self._over = threading.Event()
 
     def begin(self):
@@ -74,11 +82,16 @@ class Unsent:
 
     def _send_now(self):
         """Returns the exception that it raises."""
-        if not self._take():
-            return None
+        return self._send_taken() if self._take() else None
+
+    def _send_taken(self):
         call_id, error = 0, None
         try:
-            call_id = self._send(self._future)
+            try:
+                call_id = self._send(self._future)
+            except HoldsUp:
+                threading.Thread(target=self._send_taken, daemon=True, name="cadre-call").start()
+                return None
         except BaseException as e:
             error = e
         self._end(call_id, error)
@@ -95,18 +108,20 @@ class Unsent:
         with self._lock:
             if future._unsent is None:
                 return False
-            self._canceled = True
+            self.canceled = _errors.Canceled(f"{future._method.name}() of {future._method.group} was not sent: {why}")
         if self._take():
-            self._end(0, _errors.Canceled(f"{future._method.name}() of {future._method.group} was not sent: {why}"))
+            self._end(0, self.canceled)
         return True
 
     def _end(self, call_id, error):
         """From here on, it is the future of a call that was sent, or that has failed."""
         future = self._future
         with self._lock:
+            canceled = self.canceled
+            if error is not None and canceled:
+                error = canceled
             future._id, future._error, future._taken = call_id, error, error is not None
             future._unsent = self._send = None
-            canceled = self._canceled
         if canceled:
             future.cancel()
         due = [f for f in self._callbacks if future._taken or not future._client._watch(future, f)]

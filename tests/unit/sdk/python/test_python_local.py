@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -74,6 +75,32 @@ class Groups(RunCase):
             self.assertEqual(waits.result(SLOW_S), [1])
             with self.assertRaisesRegex(cadre.Error, "gpu"):
                 client.Group("accumulator:Accumulator", gpus=2).add.options(timeout=5)(1)
+
+    def test_a_pickle_for_a_group_that_has_not_started_holds_up_nobody(self):
+        sys.path.insert(0, EXAMPLES)
+        self.addCleanup(sys.path.remove, EXAMPLES)
+        from accumulator import Accumulator
+
+        told = queue.SimpleQueue()
+        with cadre.local(gpus=1) as client:
+            first = client.Group("trials:Trials", gpus=1)
+            first.add(1)
+            by_class, by_name = client.Group(Accumulator, gpus=1), client.Group("trials:Trials", gpus=1)
+            waits = by_class.add.start(1j)
+            with self.assertRaisesRegex(cadre.Timeout, "no rank of .* has told its methods within 0.5 s"):
+                by_name.call("add", 1j, timeout=0.5)
+            gate = first.start("wait_for_gate", rank=0)
+            late, canceled = by_name.start("add", gate, 1j), by_name.start("add", gate, 2j)
+            first.open_gate()
+            first.start("place").add_done_callback(told.put)
+            told.get(timeout=SLOW_S)
+            canceled.cancel()
+            with self.assertRaisesRegex(cadre.Canceled, "was not sent"):
+                canceled.result(SLOW_S)
+            first.close()
+            self.assertEqual(waits.result(SLOW_S), [1j])
+            by_class.close()
+            self.assertEqual(late.result(SLOW_S), [1 + 1j])
 
     def test_groups_are_found_by_name(self):
         with cadre.local() as client:
