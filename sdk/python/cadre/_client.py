@@ -35,6 +35,7 @@ def _close_all():
 
 
 _BODY_MAX = 2 << 30  # the protocol's limit
+_MADE_MAX = 1000  # so many groups can be made again
 _CALLBACK_S = 30  # so long the end of a block waits for a callback, if no call is open
 _SLICE_MS = 100  # how long Python's own signal handlers (Ctrl-C) have to wait at most
 
@@ -102,7 +103,7 @@ class Client:
         self._telling = False
         self._unsent = set()  # calls that wait for their arguments
         self._groups = {}  # what groups have reported about themselves
-        self._made = {}  # manifests of groups by name, for making one again with another class
+        self._made = {}  # name -> what the last groups are, for making one again with another class
         self._tasks = _task.Workers()
         self._supplies = _supply.Supplies(self)
         self._gone = []  # not empty: the handle is closed, too
@@ -301,6 +302,20 @@ class Client:
         """Prints in this program what ranks of this group print."""
         if self._shown:
             self._shown.add(name, lambda: Group(self, name, trust=False).start("group.output", args={}))
+
+    def _remember(self, name, spec):
+        """Keeps what Group._change() needs to know. A program may make any number of groups, so only the last ones stay."""
+        self._made.pop(name, None)
+        self._made[name] = spec
+        for old in list(self._made)[:-_MADE_MAX]:
+            self._made.pop(old, None)
+
+    def _forget(self, name):
+        """The group is deleted."""
+        self._made.pop(name, None)
+        self._forget_methods(name)
+        if self._shown:
+            self._shown.remove(name)
 
     def _forget_methods(self, name):
         """The group may have another class now. Other threads may make groups at the same time."""

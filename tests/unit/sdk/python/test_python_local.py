@@ -232,6 +232,26 @@ class Groups(RunCase):
                 client.Group("printing:Printing", image="none").say("handled")
         self.assertEqual(list(dict.fromkeys(re.sub(r"p \[rank [01-]+\] ", "", out.getvalue()).split())), ["one", "two"])
 
+    def test_a_client_keeps_nothing_of_groups_that_are_gone(self):
+        with cadre.local() as run, cadre.connect(run.address, namespace="default") as client:
+            mine, other = (client.Group("accumulator:Accumulator", name=name, image="none") for name in ("mine", "other"))
+            mine.call("add", 1j)
+            mine.close()
+            self.assertEqual((list(client._shown._listen), list(client._made), client._groups), (["other"], ["other"], {}))
+            run.find("other").close()
+            while client._shown._listen:  # it is gone a moment later
+                client._shown.connected(True)
+                time.sleep(0.1)
+
+    def test_a_client_remembers_the_last_of_many_groups(self):
+        with unittest.mock.patch("cadre._client._MADE_MAX", 2), cadre.local() as client:
+            for name in ("one", "two", "one", "three"):
+                client.Group("accumulator:Accumulator", name=name)
+            self.assertEqual(list(client._made), ["one", "three"])
+            client.Group("accumulator:Accumulator", name="one", init={"start": 3})
+            with self.assertRaises(cadre.Exists):
+                client.Group("accumulator:Accumulator", name="two", init={"start": 3})
+
     def test_lines_are_one_where_the_order_of_each_rank_stays(self):
         said = []
         fold = _printing.Fold(said.append)
