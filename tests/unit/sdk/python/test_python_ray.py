@@ -305,6 +305,21 @@ class Refused(RunCase):
         with self.assertRaisesRegex(ray.exceptions.PlacementGroupSchedulingError, r"none fits.*init\(num_cpus="):
             ray.util.placement_group([{"GPU": 4}])
 
+    def test_nothing_is_kept_of_a_placement_group_that_was_removed(self):
+        from cadre.ray import _placement, _session
+        from cadre.ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        ray = self.ray
+        ray.init(num_cpus=2)
+        group = ray.util.placement_group([{"CPU": 1}] * 2)
+        for _ in range(3):
+            _placement.of(_session.existing(), {"scheduling_strategy": PlacementGroupSchedulingStrategy(group)}, "it")
+        self.assertEqual(sorted(n for (name, _), n in _placement._taken.items() if name == group._name), [1, 2])
+        ray.util.remove_placement_group(group)
+        self.assertNotIn(group._name, [name for name, _ in _placement._taken])
+        with unittest.mock.patch.object(_session.Session, "ask", return_value={}):  # the directory has forgotten it
+            self.assertEqual(ray.util.placement_group_table(group)["state"], "REMOVED")
+
     def test_a_program_that_ends_before_a_value_that_it_has_shared_is_there(self):
         done = self.run_program("import time", "import cadre.ray as ray", "ray.init(num_cpus=4)", "@ray.remote", "class A:",
                                 "    def wait(self):", "        time.sleep(600)", "    def take(self, refs):", "        pass",
