@@ -2,7 +2,6 @@
 """Calls on their way into the library: a request without its arguments, and the arguments."""
 
 import ctypes
-import threading
 import time
 from ctypes import byref
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from ._kept import Kept
 from ._method import call as running_call
 from ._method import registered
 from ._reference import Ref
-from ._unsent import HoldsUp, Watcher
+from ._unsent import HoldsUp, is_watcher
 from ._value import Batch, encode_call, encode_result, list_of
 
 _PREPARED_MAX = 256  # methods with options that one group remembers
@@ -176,8 +175,6 @@ _ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
 def _ask(future, request, look):
     """Returns look(info) as soon as it finds something in the group's info. The time for that counts for the call."""
     client, method, unsent = future._client, future._method, future._unsent
-    if unsent is not None and isinstance(threading.current_thread(), Watcher):
-        raise HoldsUp
     begun, has_end = time.monotonic(), bool(request.timeout_ms)
     limit = min(request.timeout_ms / 1000, _READY_S) if has_end else _READY_S
     while True:
@@ -205,6 +202,8 @@ def _modes_of(future, request):
     key = method.group, method.role
     known = client._groups.get(key)
     if known is None:
+        if future._unsent is not None and is_watcher():
+            raise HoldsUp
         known = client._groups[key] = _ask(future, request, lambda info: _methods_in(info, method.role))
     return known.get(method.name, ("ONE_TO_ALL", "ALL"))
 

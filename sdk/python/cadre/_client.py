@@ -102,6 +102,7 @@ class Client:
         self._told = threading.Condition(self._lock)  # the watcher has called all callbacks of a call
         self._telling = False
         self._unsent = set()  # calls that wait for their arguments
+        self._held_up = {}  # group -> those that also wait until a rank of the group has told its methods
         self._groups = {}  # what groups have reported about themselves
         self._made = {}  # name -> what the last groups are, for making one again with another class
         self._tasks = _task.Workers()

@@ -4,6 +4,7 @@
 import sys
 import threading
 import time
+from collections import deque
 
 from . import _errors
 
@@ -12,6 +13,11 @@ _SLICE_S = 0.1  # how long what a callback raised has to wait at most
 
 class Watcher(threading.Thread):
     """The thread of a client that calls back. Nothing may hold it up for long, because all callbacks wait for it."""
+
+
+def is_watcher():
+    """Whether this thread is a Watcher."""
+    return isinstance(threading.current_thread(), Watcher)
 
 
 class HoldsUp(Exception):
@@ -82,20 +88,36 @@ class Unsent:
 
     def _send_now(self):
         """Returns the exception that it raises."""
-        return self._send_taken() if self._take() else None
-
-    def _send_taken(self):
+        if not self._take():
+            return None
         call_id, error = 0, None
         try:
-            try:
-                call_id = self._send(self._future)
-            except HoldsUp:
-                threading.Thread(target=self._send_taken, daemon=True, name="cadre-call").start()
-                return None
+            if self._future._method.group in self._future._client._held_up and is_watcher():
+                raise HoldsUp  # earlier calls of the group come first
+            call_id = self._send(self._future)
+        except HoldsUp:
+            return self._hand_over()
         except BaseException as e:
             error = e
         self._end(call_id, error)
         return error
+
+    def _hand_over(self):
+        """Another thread sends it, after earlier calls of its group."""
+        client, group = self._future._client, self._future._method.group
+        self._taken = False
+        try:
+            with client._lock:
+                if group in client._held_up:
+                    client._held_up[group].append(self)
+                else:
+                    queue = deque([self])
+                    threading.Thread(target=_send_all, args=(client, group, queue), daemon=True, name="cadre-calls").start()
+                    client._held_up[group] = queue
+        except RuntimeError as e:  # there are too many threads
+            if self._take():
+                self._end(0, e)
+        return None
 
     def _take(self):
         with self._lock:
@@ -155,3 +177,14 @@ class Unsent:
             if is_over(end, clients):
                 return False
         return True
+
+
+def _send_all(client, group, queue):
+    """Sends the calls that wait for a group to start, in their order."""
+    while True:
+        queue[0]._send_now()
+        with client._lock:
+            queue.popleft()
+            if not queue:
+                del client._held_up[group]
+                return

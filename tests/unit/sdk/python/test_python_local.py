@@ -89,8 +89,10 @@ class Groups(RunCase):
             waits = by_class.add.start(1j)
             with self.assertRaisesRegex(cadre.Timeout, "no rank of .* has told its methods within 0.5 s"):
                 by_name.call("add", 1j, timeout=0.5)
-            gate = first.start("wait_for_gate", rank=0)
-            late, canceled = by_name.start("add", gate, 1j), by_name.start("add", gate, 2j)
+            first.start("wait_for_gate")
+            pickled = first.start("not_json", rank=0)
+            late = [by_name.start("keep", pickled) for _ in range(5)]
+            canceled = late.pop(2)
             first.open_gate()
             first.start("place").add_done_callback(told.put)
             told.get(timeout=SLOW_S)
@@ -100,7 +102,8 @@ class Groups(RunCase):
             first.close()
             self.assertEqual(waits.result(SLOW_S), [1j])
             by_class.close()
-            self.assertEqual(late.result(SLOW_S), [1 + 1j])
+            self.assertEqual([f.result(SLOW_S) for f in late], [[1], [2], [3], [4]])
+            self.assertEqual(client._held_up, {})
 
     def test_groups_are_found_by_name(self):
         with cadre.local() as client:
