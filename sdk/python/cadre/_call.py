@@ -11,7 +11,9 @@ from . import _library as lib
 from ._future import Future
 from ._kept import Kept
 from ._method import call as running_call
+from ._method import registered
 from ._reference import Ref
+from ._unsent import HoldsUp, is_watcher
 from ._value import Batch, encode_call, encode_result, list_of
 
 _PREPARED_MAX = 256  # methods with options that one group remembers
@@ -24,9 +26,9 @@ class Method:
     is written.
     """
 
-    __slots__ = ("group", "role", "name", "request", "by_reference", "trust")
+    __slots__ = ("group", "role", "name", "request", "by_reference", "trust", "said")
 
-    def __init__(self, group, role, name, options, trust=False):
+    def __init__(self, group, role, name, options, trust=False, said=None):
         if not isinstance(name, str):
             raise TypeError(f"a method's name is text, not {name!r}")
         r = self.request = lib.Request(size=ctypes.sizeof(lib.Request), rank=-1, keep=1, lend=1)
@@ -40,13 +42,15 @@ class Method:
         self.name = name
         self.by_reference = bool(r.by_reference)
         self.trust = trust
+        self.said = said  # (dispatch, execute) of its class, if the group was made from the class itself
 
 
 class Methods:
     """The Methods of one group or role. Each one is made once for the same options."""
 
-    def __init__(self, group, role, trust):
+    def __init__(self, group, role, trust, cls=None):
         self._of = group, role
+        self._class = cls if isinstance(cls, type) else None
         self.trust = trust
         self._known = {}
 
@@ -55,12 +59,17 @@ class Methods:
             key = (name, *options.items()) if options else name
             found = self._known.get(key)
         except TypeError:  # an option that cannot be a key, such as `split`
-            return Method(*self._of, name, options, self.trust)
+            return self._made(name, options)
         if not found:
             if len(self._known) >= _PREPARED_MAX:
                 self._known.clear()
-            found = self._known[key] = Method(*self._of, name, options, self.trust)
+            found = self._known[key] = self._made(name, options)
         return found
+
+    def _made(self, name, options):
+        function = getattr(self._class, name, None) if self._class and isinstance(name, str) else None
+        said = registered(function) if function else None
+        return Method(*self._of, name, options, self.trust, said and (said.dispatch, said.execute))
 
 
 class Both(NamedTuple):
@@ -128,9 +137,11 @@ def _send(future, args, lazy):
     """Starts the call and returns its id."""
     client, method = future._client, future._method
     body = _body_of(args, method.name)
-    if body.kind == "pickle" and not _goes_whole(client, method):
-        return _send_split(future, args)
     request = lib.Request.from_buffer_copy(method.request)
+    if body.kind == "pickle":
+        mode = _mode_of(future, request)
+        if mode is not None and not _split.goes_whole(mode):
+            return _send_split(future, args, mode, request)
     request.lazy = lazy
     request.positional = type(args) is tuple
     if body.kind != "json":
@@ -161,59 +172,79 @@ _MODES = {number: name for name, number in lib.DISPATCH.items()}
 _ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
 
 
-def _group_of(client, method, again=False):
-    """Returns (ranks, {method: (dispatch, execute)}) from the group's info. again: as it is now."""
+def _ask(future, request, look):
+    """Returns look(info) as soon as it finds something in the group's info. The time for that counts for the call."""
+    client, method, unsent = future._client, future._method, future._unsent
+    begun, has_end = time.monotonic(), bool(request.timeout_ms)
+    limit = min(request.timeout_ms / 1000, _READY_S) if has_end else _READY_S
+    while True:
+        left = begun + limit - time.monotonic()
+        info = client.group(method.group).info(timeout=max(left, _AGAIN_S) if has_end else None)
+        found, took = look(info), time.monotonic() - begun
+        if found is not None:
+            if has_end:
+                request.timeout_ms = max(request.timeout_ms - round(took * 1000), 1)
+            return found
+        if unsent is not None and unsent.canceled:
+            raise unsent.canceled
+        if took >= limit:
+            raise (_errors.Timeout if has_end else _errors.Unavailable)(
+                f"{method.name}() was not sent: no rank of {method.group} has told its methods within {limit:g} s: "
+                f"{info.get('message', 'none is connected')}")
+        time.sleep(_AGAIN_S)  # the group is starting
+
+
+def _modes_of(future, request):
+    """Returns (dispatch, execute) of the method."""
+    client, method = future._client, future._method
+    if method.said:
+        return method.said
     key = method.group, method.role
-    known = None if again else client._groups.get(key)
-    end = time.monotonic() + _READY_S
-    while not known:
-        info = client.group(method.group).info()
-        roles = {r["name"]: r["methods"] for r in info.get("roles", ())}
-        methods = roles.get(method.role, info.get("methods", ()))
-        if methods or roles:  # the proxy refuses a role that does not exist
-            known = info["worldSize"], {m["name"]: (m["dispatch"], m["execute"]) for m in methods}
-            client._groups[key] = known
-        elif time.monotonic() >= end:
-            raise _errors.Unavailable(f"{method.name}() was not sent: no rank of {method.group} has told its methods "
-                                      f"within {_READY_S} s: {info.get('message', 'none is connected')}")
-        else:
-            time.sleep(_AGAIN_S)  # the group is starting
-    return known
+    known = client._groups.get(key)
+    if known is None:
+        if future._unsent is not None and is_watcher():
+            raise HoldsUp
+        known = client._groups[key] = _ask(future, request, lambda info: _methods_in(info, method.role))
+    return known.get(method.name, ("ONE_TO_ALL", "ALL"))
 
 
-def _mode_of(client, method):
-    """The dispatch mode that splits the call. None: one rank gets all of it."""
-    r = method.request
-    if r.rank >= 0 or r.execute in _ONE_RANK or method.name.startswith(("group.", "object.")):
+def _methods_in(info, role):
+    """Returns {method: (dispatch, execute)} from the group's info. None: no rank has told its methods yet."""
+    roles = {r["name"]: r["methods"] for r in info.get("roles", ())}
+    methods = roles.get(role, info.get("methods", ()))
+    if not methods and not roles:  # the proxy refuses a role that does not exist
         return None
-    if r.dispatch:
-        return _MODES[r.dispatch]
-    dispatch, execute = _group_of(client, method)[1].get(method.name, ("ONE_TO_ALL", "ALL"))
-    return None if not r.execute and lib.EXECUTE[execute] in _ONE_RANK else dispatch
+    return {m["name"]: (m["dispatch"], m["execute"]) for m in methods}
 
 
-def _goes_whole(client, method):
-    mode = _mode_of(client, method)
-    return mode is None or _split.goes_whole(mode)
+def _mode_of(future, request):
+    """The dispatch mode that splits the call. None: one rank gets all of it."""
+    if request.rank >= 0 or request.execute in _ONE_RANK or future._method.name.startswith(("group.", "object.")):
+        return None
+    if request.dispatch:
+        return _MODES[request.dispatch]
+    dispatch, execute = _modes_of(future, request)
+    return None if not request.execute and lib.EXECUTE[execute] in _ONE_RANK else dispatch
 
 
-def _send_split(future, args):
+def _send_split(future, args, mode, request):
     """Sends a call with arguments that only this program can split."""
     client, method = future._client, future._method
-    mode, (ranks, _) = _mode_of(client, method), _group_of(client, method, again=True)
     by_position, by_name = args if type(args) is Both else ((), args) if isinstance(args, dict) else (tuple(args), {})
-    if method.request.pad:
+    if request.pad:
         raise TypeError(f"{method.name}(): only a batch that the proxy splits can be padded")
+    ranks = _ask(future, request, lambda info: info["worldSize"])
     pieces = _split.split(mode, by_position, by_name, ranks, f"{method.name}()")
     if _split.joins(mode):
         future._join = _split.join
-    return _send_per_rank(client, method, [Both(*one) if all(one) else one[1] or list(one[0]) for one in pieces])
+    values = [Both(*one) if all(one) else one[1] or list(one[0]) for one in pieces]
+    return _send_per_rank(client, method, values, request)
 
 
-def _send_per_rank(client, method, values):
+def _send_per_rank(client, method, values, request=None):
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"{method.name}(): per_rank is a list with one element per rank, not a {type(values).__name__}")
-    request = lib.Request.from_buffer_copy(method.request)
+    request = request or lib.Request.from_buffer_copy(method.request)
     values = [_with_kept(v) for v in values]
     made = [_body_of(v if isinstance(v, (list, dict, Both)) else (v,), method.name) for v in values]
     if any(body.kind != "json" for body in made):

@@ -20,7 +20,7 @@ from ._group import Group
 from ._kept import Kept
 from ._pool import Pool
 from ._reference import Ref
-from ._unsent import call_back
+from ._unsent import Watcher, call_back
 
 _open = weakref.WeakSet()
 _forks = [0]  # how many forks made this process
@@ -35,6 +35,7 @@ def _close_all():
 
 
 _BODY_MAX = 2 << 30  # the protocol's limit
+_MADE_MAX = 1000  # so many groups can be made again
 _CALLBACK_S = 30  # so long the end of a block waits for a callback, if no call is open
 _SLICE_MS = 100  # how long Python's own signal handlers (Ctrl-C) have to wait at most
 
@@ -101,8 +102,9 @@ class Client:
         self._told = threading.Condition(self._lock)  # the watcher has called all callbacks of a call
         self._telling = False
         self._unsent = set()  # calls that wait for their arguments
+        self._held_up = {}  # group -> those that also wait until a rank of the group has told its methods
         self._groups = {}  # what groups have reported about themselves
-        self._made = {}  # manifests of groups by name, for making one again with another class
+        self._made = {}  # name -> what the last groups are, for making one again with another class
         self._tasks = _task.Workers()
         self._supplies = _supply.Supplies(self)
         self._gone = []  # not empty: the handle is closed, too
@@ -302,6 +304,20 @@ class Client:
         if self._shown:
             self._shown.add(name, lambda: Group(self, name, trust=False).start("group.output", args={}))
 
+    def _remember(self, name, spec):
+        """Keeps what Group._change() needs to know. A program may make any number of groups, so only the last ones stay."""
+        self._made.pop(name, None)
+        self._made[name] = spec
+        for old in list(self._made)[:-_MADE_MAX]:
+            self._made.pop(old, None)
+
+    def _forget(self, name):
+        """The group is deleted."""
+        self._made.pop(name, None)
+        self._forget_methods(name)
+        if self._shown:
+            self._shown.remove(name)
+
     def _forget_methods(self, name):
         """The group may have another class now. Other threads may make groups at the same time."""
         for key in [key for key in list(self._groups) if key[0] == name]:
@@ -396,8 +412,7 @@ class Client:
         with self._lock:
             self._watched.setdefault(future._id, (future, []))[1].append(f)
             if not self._watcher:
-                self._watcher = threading.Thread(target=_tell, daemon=True,
-                                                 args=(weakref.ref(self), self._handle, self._gone))
+                self._watcher = Watcher(target=_tell, daemon=True, args=(weakref.ref(self), self._handle, self._gone))
                 self._watcher.start()
         return bool(lib.functions.watch(self._any_handle(), future._id)) or not self._unwatch(future, f)
 

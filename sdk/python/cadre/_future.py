@@ -28,14 +28,15 @@ class Future:
     and its result is thrown away.
     """
 
-    __slots__ = ("_client", "_method", "_id", "_lock", "_answer", "_taken", "_result", "_error", "_unsent", "_join",
-                 "__weakref__")
+    __slots__ = ("_client", "_method", "_id", "_lock", "_taking", "_answer", "_taken", "_result", "_error", "_unsent",
+                 "_join", "__weakref__")
 
     def __init__(self, client, method, call_id):
         self._client = client
         self._method = method
         self._id = call_id
-        self._lock = threading.Lock()  # held by the thread that waits for the answer and takes it
+        self._lock = threading.RLock()  # held by the thread that takes the answer; its signal handlers may ask, too
+        self._taking = None  # memory into which that thread lets the library write the answer
         self._answer = None  # as the library gave it: (the error or None, the body), until it is opened
         self._taken = False
         self._result = self._error = None
@@ -144,8 +145,7 @@ class Future:
             while not self._taken:
                 ms = _SLICE_MS if end is None else min(max(round((end - time.monotonic()) * 1000), 0), _SLICE_MS)
                 self._try_to_take(ms)
-                if self._answer is not None:
-                    self._open()
+                self._open()
                 client._raise_of_callbacks()
                 if not self._taken and end is not None and time.monotonic() >= end:
                     self._still_waits(timeout)
@@ -159,16 +159,22 @@ class Future:
     def _try_to_take(self, ms):
         if self._answer is not None:
             return
+        outer = self._taking
+        if outer is not None and _has_come(outer):  # this is a signal handler, and the library has no other copy
+            self._copy(outer)
+            return
         answer, handle = lib.Scratch.get(), self._client._any_handle()
         answer.memory.value = None
         answer.error.code = lib.OK
+        self._taking = answer
         try:
             _take(handle, self._id, ms, answer.json_ref, answer.memory_ref, answer.error_ref)
         finally:  # even if a signal handler raises after the lock was taken
             try:
-                if answer.error.code != lib.OK or answer.memory.value:
+                if _has_come(answer):
                     self._copy(answer)
             finally:
+                self._taking = outer
                 if answer.memory.value:
                     _give_back(handle, answer.memory)
                 answer.give_back()
@@ -187,14 +193,19 @@ class Future:
 
     def _open(self):
         """Makes the result, or the Error. If Ctrl-C interrupts this, the next one who waits does it again."""
-        error, body = self._answer
+        answer, result, raised = self._answer, None, None
+        if answer is None:
+            return
+        error, body = answer
         try:
             if error is None:
-                self._result = self._result_of(body)
+                result = self._result_of(body)
             else:
-                self._error = self._error_of(error, body)
+                raised = self._error_of(error, body)
         except Exception as e:
-            self._error = e
+            raised = e
+        if not self._taken:  # a signal handler may have been faster
+            self._result, self._error = result, raised
         self._taken, self._answer = True, None
 
     def _error_of(self, error, body):
@@ -243,6 +254,10 @@ class Future:
     def __repr__(self):
         state = "waiting" if not self._taken else "failed" if self._error is not None else "done"
         return f"<cadre.Future {self._method.name}() of {self._method.group} {state}>"
+
+
+def _has_come(answer):
+    return answer.error.code != lib.OK or bool(answer.memory.value)
 
 
 def _copied(answer):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A group as one object: calls of its methods."""
 
+import hashlib
 import html
+import json
 import time
 
 from . import _call, _errors, _late, _manifest, _method, _progress
@@ -23,7 +25,7 @@ class Group:
         self.name = name
         self.role = role
         self._class = cls
-        self._methods = _call.Methods(name, role, client.trust if trust is None else trust)
+        self._methods = _call.Methods(name, role, client.trust if trust is None else trust, cls)
 
     @classmethod
     def make(cls, client, worker=None, *, name=None, detached=False, timeout=None, working_dir=None, py_modules=(),
@@ -43,7 +45,7 @@ class Group:
         if not cls._change(client, name, manifest, timeout):
             client._create("workerGroup", manifest, detached, timeout)
             client._show(name)
-        client._made[name] = manifest
+        client._remember(name, _summary(manifest["spec"]))
         client._forget_methods(name)
         return cls(client, name, trust=True, cls=worker if isinstance(worker, (type, dict)) else None)
 
@@ -51,15 +53,15 @@ class Group:
     def _change(client, name, manifest, timeout):
         """Whether this client made the group with that name. The group then runs the class and code of this manifest.
         """
-        before = client._made.get(name)
+        before, spec = client._made.get(name), _summary(manifest["spec"])
         if before is None:
             return False
-        for what in (*before["spec"], *manifest["spec"]):
-            if what != "worker" and before["spec"].get(what) != manifest["spec"].get(what):
+        for what in (*before, *spec):
+            if what != "worker" and before.get(what) != spec.get(what):
                 raise _errors.Exists(f"{name} is there already, and only what its ranks run can be changed: {what} is another "
                                      "one; close() it first, or choose another name")
         try:
-            if before["spec"]["worker"] != manifest["spec"]["worker"]:
+            if before["worker"] != spec["worker"]:
                 Group(client, name)._restart_with({"workerGroup": {"metadata": {"name": name}, "spec": manifest["spec"]}}, timeout)
         except (_errors.NotFound, _errors.Gone):
             return False
@@ -167,7 +169,7 @@ class Group:
     def close(self, *, timeout=None):
         """Deletes the group. Its processes end, and later calls fail."""
         self.call("group.delete", args={"group": self.name}, timeout=timeout)
-        self.client._made.pop(self.name, None)
+        self.client._forget(self.name)
 
     @property
     def world_size(self):
@@ -216,3 +218,9 @@ class Group:
     def __repr__(self):
         role = f" role={self.role}" if self.role else ""
         return f"<cadre.Group {self.name}{role} of {self.client!r}>"
+
+
+def _summary(spec):
+    """Returns what is compared if the group is made again. Its worker may be long, because it may contain code."""
+    worker = json.dumps(spec["worker"], sort_keys=True)
+    return {**spec, "worker": hashlib.sha256(worker.encode()).digest()}

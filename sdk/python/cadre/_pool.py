@@ -5,7 +5,7 @@ import os
 import time
 from typing import NamedTuple
 
-from . import _manifest
+from . import _errors, _manifest
 
 _READY_S, _LOOK_S = 300, 0.05
 _ANSWER_S = 10  # for the last answer, which says why the bundles are not reserved
@@ -129,7 +129,10 @@ class Pool:
         """Gives the bundles back. The ranks on them end. Views have no bundles of their own."""
         while self._made:
             *rest, last = self._made
-            self.client._ask("group.delete", last, {"placementGroup": last}, timeout)
+            try:
+                self.client._ask("group.delete", last, {"placementGroup": last}, timeout)
+            except (_errors.NotFound, _errors.Gone):
+                pass  # another program was faster
             self._made = tuple(rest)
 
     def _refs(self):

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 
+from . import _errors
+
 _FOLD_S = 0.05
 _LAST_S = 0.7  # the proxy looks for equal lines of other ranks for half a second
 HIDDEN = re.compile(r"(^|\] )cadre-worker: rank \d+: ready for calls$")
@@ -76,16 +78,25 @@ class Shown:
     """
 
     def __init__(self):
-        self._listen = {}  # name -> function that asks the proxy for the output of the group
+        self._listen = {}  # name -> function that asks the proxy for the output of the group, and returns a Future
+        self._may_come = False  # lines, also of groups that are closed by now
 
     def add(self, name, listen):
-        self._listen[name] = listen
+        self._listen[name], self._may_come = listen, True
         listen()
 
     def connected(self, up):
         """Asks again, because a new proxy does not know which groups another proxy was asked about."""
-        for listen in list(self._listen.values()) if up else ():
-            listen()
+        for name, listen in list(self._listen.items()) if up else ():
+            listen().add_done_callback(lambda future, name=name: self._answered(name, future))
+
+    def _answered(self, name, future):
+        if isinstance(future.exception(), (_errors.NotFound, _errors.Gone)):
+            self.remove(name)
+
+    def remove(self, name):
+        """The group is no longer there. Lines that are on their way are still printed."""
+        self._listen.pop(name, None)
 
     def line(self, line):
         """Takes an Output of the client."""
@@ -97,7 +108,7 @@ class Shown:
 
     def wait(self):
         """Waits at the end for lines that are on their way."""
-        if self._listen:
+        if self._may_come:
             time.sleep(_LAST_S)
 
 

@@ -4,10 +4,24 @@
 import sys
 import threading
 import time
+from collections import deque
 
 from . import _errors
 
 _SLICE_S = 0.1  # how long what a callback raised has to wait at most
+
+
+class Watcher(threading.Thread):
+    """The thread of a client that calls back. Nothing may hold it up for long, because all callbacks wait for it."""
+
+
+def is_watcher():
+    """Whether this thread is a Watcher."""
+    return isinstance(threading.current_thread(), Watcher)
+
+
+class HoldsUp(Exception):
+    """Sending this call may take long, and a Watcher has tried it."""
 
 
 def call_back(f, future):
@@ -36,7 +50,7 @@ class Unsent:
     id.
     """
 
-    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_taken", "_canceled", "_over")
+    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_taken", "canceled", "_over")
 
     def __init__(self, future, others, send):
         self._future = future
@@ -46,7 +60,7 @@ class Unsent:
         self._left = len(others)  # those that are not answered
         self._callbacks = []
         self._taken = False  # a thread sends it, or has canceled it
-        self._canceled = False
+        self.canceled = None  # the error, if nobody wants it any more
         self._over = threading.Event()
 
     def begin(self):
@@ -78,11 +92,32 @@ class Unsent:
             return None
         call_id, error = 0, None
         try:
+            if self._future._method.group in self._future._client._held_up and is_watcher():
+                raise HoldsUp  # earlier calls of the group come first
             call_id = self._send(self._future)
+        except HoldsUp:
+            return self._hand_over()
         except BaseException as e:
             error = e
         self._end(call_id, error)
         return error
+
+    def _hand_over(self):
+        """Another thread sends it, after earlier calls of its group."""
+        client, group = self._future._client, self._future._method.group
+        self._taken = False
+        try:
+            with client._lock:
+                if group in client._held_up:
+                    client._held_up[group].append(self)
+                else:
+                    queue = deque([self])
+                    threading.Thread(target=_send_all, args=(client, group, queue), daemon=True, name="cadre-calls").start()
+                    client._held_up[group] = queue
+        except RuntimeError as e:  # there are too many threads
+            if self._take():
+                self._end(0, e)
+        return None
 
     def _take(self):
         with self._lock:
@@ -95,18 +130,20 @@ class Unsent:
         with self._lock:
             if future._unsent is None:
                 return False
-            self._canceled = True
+            self.canceled = _errors.Canceled(f"{future._method.name}() of {future._method.group} was not sent: {why}")
         if self._take():
-            self._end(0, _errors.Canceled(f"{future._method.name}() of {future._method.group} was not sent: {why}"))
+            self._end(0, self.canceled)
         return True
 
     def _end(self, call_id, error):
         """From here on, it is the future of a call that was sent, or that has failed."""
         future = self._future
         with self._lock:
+            canceled = self.canceled
+            if error is not None and canceled:
+                error = canceled
             future._id, future._error, future._taken = call_id, error, error is not None
             future._unsent = self._send = None
-            canceled = self._canceled
         if canceled:
             future.cancel()
         due = [f for f in self._callbacks if future._taken or not future._client._watch(future, f)]
@@ -140,3 +177,14 @@ class Unsent:
             if is_over(end, clients):
                 return False
         return True
+
+
+def _send_all(client, group, queue):
+    """Sends the calls that wait for a group to start, in their order."""
+    while True:
+        queue[0]._send_now()
+        with client._lock:
+            queue.popleft()
+            if not queue:
+                del client._held_up[group]
+                return

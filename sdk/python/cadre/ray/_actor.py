@@ -59,21 +59,39 @@ class Calls:
         self._lock = threading.RLock()
         self._late = deque()  # of an ordered actor: calls that wait for arguments, or for an earlier call
         self._waiting = set()  # of other actors: calls that wait for arguments
+        self._pending = set()  # promises of calls that count for max_pending_calls, or that may be sent again
         self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
         self.sent = 0
         self.keeps = None
         self.handles, self.gone = 0, False
 
-    def submit(self, name, args, kwargs, options):
+    def submit(self, name, args, kwargs, options, most=-1):
+        """most: how many calls may be without an answer, with this one; -1: any number."""
         promise, number = Promise(), f"{self._prefix}-{next(self._numbers)}"
+        left = options.get("max_task_retries")
+        left = self.info.get("retries", 0) if left is None else left
+        if left or most >= 0:
+            self._count(promise, name, most)
         late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
-        send = functools.partial(self._send, promise, number, name, args, kwargs, options)
+        send = functools.partial(self._send, promise, number, name, args, kwargs, options, left)
         with self._lock:
             if not late and not (self.ordered and self._late):
                 send()
             else:
                 self._wait(promise, late, send)
         return promise, number
+
+    def _count(self, promise, name, most):
+        with self._lock:
+            if 0 <= most <= len(self._pending) and self._unanswered() >= most:
+                raise exceptions.PendingCallsLimitExceeded(
+                    f"The task {name} could not be submitted to {self.info['class']} because more than {most} tasks are queued "
+                    "on the actor. This limit can be adjusted with the `max_pending_calls` actor option.")
+            self._pending.add(promise)
+        promise.add_done_callback(functools.partial(self._pending.discard, promise))
+
+    def _unanswered(self):
+        return sum(not promise.done() for promise in list(self._pending))
 
     def _wait(self, promise, late, send):
         entry = [len(late), send]
@@ -83,7 +101,7 @@ class Calls:
             self._waiting.add(id(entry))
 
         def stop():  # later calls do not wait for it any more
-            promise.settle(error=exceptions.TaskCancelledError(f"the call of {self.info['class']} was cancelled"))
+            promise.settle(error=self._canceled())
             come(entry[0])
 
         def come(n=1):
@@ -100,7 +118,8 @@ class Calls:
         for other in late:
             other.add_done_callback(come)
 
-    def _send(self, promise, number, name, args, kwargs, options):
+    def _send(self, promise, number, name, args, kwargs, options, left):
+        """left: how many times it may be sent again; -1: any number."""
         if promise.done():
             return  # the call was canceled
         try:
@@ -116,7 +135,31 @@ class Calls:
         else:
             self.sent += 1
             promise.keeps = refs
-            promise.follow(future, self._translate)
+            if left:
+                again = functools.partial(self._send, promise, number, name, args, kwargs, options, max(left - 1, -1))
+                promise.stop = lambda: future.cancel() or promise.settle(error=self._canceled())
+                future.add_done_callback(functools.partial(self._answered, promise, options.get("retry_exceptions"), again))
+            else:
+                promise.follow(future, self._translate)
+
+    def _answered(self, promise, kinds, again, future):
+        """Settles the promise, or sends its call again: after the death of a process that is started again, or after an
+        exception of these kinds. Calls that a process took along are answered, and so sent again, in their order.
+        """
+        try:
+            value, error = self._translate(future)
+            retry = isinstance(error, exceptions.ActorUnavailableError) or isinstance(
+                error, exceptions.RayTaskError) and _options.is_one_of(error.cause, kinds)
+        except Exception as e:
+            value, error, retry = None, e, False
+        if retry:
+            with self._lock:
+                again()
+        else:
+            promise.settle(value, error)
+
+    def _canceled(self):
+        return exceptions.TaskCancelledError(f"the call of {self.info['class']} was cancelled")
 
     def _translate(self, future):
         error = future.exception()
@@ -171,7 +214,7 @@ class Calls:
         """
         with self._lock:  # a call that is sent just now is counted
             waits = self._late or self._waiting
-        if waits:
+        if waits or self._unanswered():
             self._fence_later()
         elif self.ordered:  # this call comes after all others
             self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self._drop())
@@ -222,7 +265,7 @@ class ActorMethod:
 
     def remote(self, *args, **kwargs):
         calls = self._handle._calls()
-        promise, number = calls.submit(self._name, args, kwargs, self._options)
+        promise, number = calls.submit(self._name, args, kwargs, self._options, calls.info.get("pending", -1))
         n = self._options.get("num_returns")
         return refs_of(promise, number, 1 if n is None else n, self._name, calls.cancel)
 
@@ -371,6 +414,7 @@ class _Made:
 
 def _create(made_of, args, kwargs, options):
     making = Making(made_of, options)
+    making.info.update(retries=options.get("max_task_retries", 0), pending=options.get("max_pending_calls", -1))
     session, actor = making.session, secrets.token_hex(16)
     other = _enter(making, actor)
     if other is not None:
@@ -384,7 +428,7 @@ def _create(made_of, args, kwargs, options):
         raise
     calls = handle._calls()
     making.tell_how([calls], args, kwargs)
-    calls.submit("__ray_ready__", (), {}, {})
+    calls.submit("__ray_ready__", (), {}, {"max_task_retries": 0})
     return handle
 
 

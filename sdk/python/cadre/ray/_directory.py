@@ -10,6 +10,7 @@ from .. import _client, _errors, _method
 
 _POLL_S = 20  # how long a question waits here; then the asker asks again
 _SHARE = 0.3  # of the memory of this machine, for values
+_REMOVED_MAX = 1000  # so many placement groups that were removed are still listed
 _AT_ONCE = 5000  # questions that wait at the same time; further ones queue up until then
 ALIVE, DEAD = "ALIVE", "DEAD"
 
@@ -288,6 +289,8 @@ class Directory:
     async def tell_group(self, group, state):
         if group in self.groups:
             self.groups[group]["state"] = state
+        for removed in [name for name, record in self.groups.items() if record["state"] == "REMOVED"][:-_REMOVED_MAX]:
+            del self.groups[removed]
 
     @_tells
     async def all_groups(self):

@@ -37,6 +37,23 @@ def _count(name, value):
         raise ValueError(f"The keyword {name!r} only accepts None, -1 (without end), 0 or a positive integer, not {value!r}")
 
 
+def _limit(name, value):
+    if value is not None and not (isinstance(value, int) and (value == -1 or value >= 1)):
+        raise ValueError(f"The keyword {name!r} only accepts None, -1 (no limit) or a positive integer, not {value!r}")
+
+
+def _kinds(name, value):
+    kinds = value if isinstance(value, (list, tuple)) else ()
+    if not (value is None or isinstance(value, (bool, list, tuple))) or not all(
+            isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+        raise TypeError(f"The keyword {name!r} must be either a boolean or a list/tuple of exceptions, not {value!r}")
+
+
+def is_one_of(error, kinds):
+    """Whether retry_exceptions has this exception."""
+    return kinds is True or bool(kinds) and isinstance(error, tuple(kinds))
+
+
 def _concurrency(name, value):
     if value is not None and not (isinstance(value, int) and 1 <= value):
         raise ValueError(f"The keyword {name!r} only accepts a positive integer, not {value!r}")
@@ -79,10 +96,10 @@ def _unavailable(name, value):
 
 
 _CHECKS = {"num_cpus": _amount, "num_gpus": _amount, "max_restarts": _count, "max_task_retries": _count, "max_retries": _count,
-           "max_concurrency": _concurrency, "lifetime": _lifetime, "name": _text, "namespace": _text,
-           "resources": _no_resources, "num_returns": _returns, "runtime_env": lambda _, v: _runtime_env.checked(v),
-           "tensor_transport": _transport, "enable_tensor_transport": _transport, "label_selector": _unavailable,
-           "accelerator_type": _unavailable}
+           "retry_exceptions": _kinds, "max_concurrency": _concurrency, "max_pending_calls": _limit, "lifetime": _lifetime,
+           "name": _text, "namespace": _text, "resources": _no_resources, "num_returns": _returns,
+           "runtime_env": lambda _, v: _runtime_env.checked(v), "tensor_transport": _transport,
+           "enable_tensor_transport": _transport, "label_selector": _unavailable, "accelerator_type": _unavailable}
 
 
 def whole_gpus(options, what):

@@ -152,6 +152,9 @@ def remove_placement_group(group):
     """Gives the bundles back. Actors and tasks on them end."""
     session = _session.current()
     session.tell("tell_group", group._name, "REMOVED")
+    with _lock:
+        for key in [key for key in _taken if key[0] == group._name]:
+            del _taken[key]
     try:
         session.client._ask("group.delete", group._name, {"placementGroup": group._name})
     except (_errors.NotFound, _errors.Gone):
@@ -172,7 +175,8 @@ def placement_group_table(group=None):
     """Returns the data of one placement group, or of all."""
     session = _session.current()
     if group is not None:
-        return _row(session, group._name, session.ask("all_groups")[group._name])
+        gone = {"name": group._given, "bundles": group._bundles, "strategy": group._strategy, "state": "REMOVED"}
+        return _row(session, group._name, session.ask("all_groups").get(group._name, gone))
     return {PlacementGroup(made, r["bundles"]).id: _row(session, made, r) for made, r in session.ask("all_groups").items()}
 
 

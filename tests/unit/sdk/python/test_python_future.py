@@ -53,6 +53,21 @@ class Moments(GroupCase):
             self.assertRaises(KeyboardInterrupt, f.result)
             self.assertEqual((f.result(), f.done()), ("none", True))
 
+    def test_a_signal_handler_asks_for_the_result_that_its_own_thread_takes(self):
+        for at in "_take", "copy", "decode":
+            f, told, goes_on = self.group.start("trace"), [], getattr(cadre._future, at)
+            cadre.wait([f])
+
+            def interrupted(*args):
+                done = goes_on(*args)
+                if not told:
+                    told.append("is asked")
+                    told.append(f.result())
+                return done
+
+            with unittest.mock.patch(f"cadre._future.{at}", interrupted), unittest.mock.patch("cadre._future._SHORT", 0):
+                self.assertEqual((in_time(f.result), told), ("none", ["is asked", "none"]), at)
+
     def test_ctrl_c_while_a_call_begins_to_wait_for_its_arguments_leaves_nothing_behind(self):
         held = self.group.start("hold")
         with unittest.mock.patch("cadre._future.Future.add_done_callback", side_effect=KeyboardInterrupt):

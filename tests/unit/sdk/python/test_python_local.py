@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import queue
 import re
 import signal
 import subprocess
@@ -74,6 +75,35 @@ class Groups(RunCase):
             self.assertEqual(waits.result(SLOW_S), [1])
             with self.assertRaisesRegex(cadre.Error, "gpu"):
                 client.Group("accumulator:Accumulator", gpus=2).add.options(timeout=5)(1)
+
+    def test_a_pickle_for_a_group_that_has_not_started_holds_up_nobody(self):
+        sys.path.insert(0, EXAMPLES)
+        self.addCleanup(sys.path.remove, EXAMPLES)
+        from accumulator import Accumulator
+
+        told = queue.SimpleQueue()
+        with cadre.local(gpus=1) as client:
+            first = client.Group("trials:Trials", gpus=1)
+            first.add(1)
+            by_class, by_name = client.Group(Accumulator, gpus=1), client.Group("trials:Trials", gpus=1)
+            waits = by_class.add.start(1j)
+            with self.assertRaisesRegex(cadre.Timeout, "no rank of .* has told its methods within 0.5 s"):
+                by_name.call("add", 1j, timeout=0.5)
+            first.start("wait_for_gate")
+            pickled = first.start("not_json", rank=0)
+            late = [by_name.start("keep", pickled) for _ in range(5)]
+            canceled = late.pop(2)
+            first.open_gate()
+            first.start("place").add_done_callback(told.put)
+            told.get(timeout=SLOW_S)
+            canceled.cancel()
+            with self.assertRaisesRegex(cadre.Canceled, "was not sent"):
+                canceled.result(SLOW_S)
+            first.close()
+            self.assertEqual(waits.result(SLOW_S), [1j])
+            by_class.close()
+            self.assertEqual([f.result(SLOW_S) for f in late], [[1], [2], [3], [4]])
+            self.assertEqual(client._held_up, {})
 
     def test_groups_are_found_by_name(self):
         with cadre.local() as client:
@@ -204,6 +234,26 @@ class Groups(RunCase):
             with cadre.connect(run.address, namespace="default", on_output=lambda line: None) as client:
                 client.Group("printing:Printing", image="none").say("handled")
         self.assertEqual(list(dict.fromkeys(re.sub(r"p \[rank [01-]+\] ", "", out.getvalue()).split())), ["one", "two"])
+
+    def test_a_client_keeps_nothing_of_groups_that_are_gone(self):
+        with cadre.local() as run, cadre.connect(run.address, namespace="default") as client:
+            mine, other = (client.Group("accumulator:Accumulator", name=name, image="none") for name in ("mine", "other"))
+            mine.call("add", 1j)
+            mine.close()
+            self.assertEqual((list(client._shown._listen), list(client._made), client._groups), (["other"], ["other"], {}))
+            run.find("other").close()
+            while client._shown._listen:  # it is gone a moment later
+                client._shown.connected(True)
+                time.sleep(0.1)
+
+    def test_a_client_remembers_the_last_of_many_groups(self):
+        with unittest.mock.patch("cadre._client._MADE_MAX", 2), cadre.local() as client:
+            for name in ("one", "two", "one", "three"):
+                client.Group("accumulator:Accumulator", name=name)
+            self.assertEqual(list(client._made), ["one", "three"])
+            client.Group("accumulator:Accumulator", name="one", init={"start": 3})
+            with self.assertRaises(cadre.Exists):
+                client.Group("accumulator:Accumulator", name="two", init={"start": 3})
 
     def test_lines_are_one_where_the_order_of_each_rank_stays(self):
         said = []

@@ -129,6 +129,16 @@ class Pools(RunCase):
             self.assertEqual(client.Pool([1]).nodes, ["local-0"])  # its GPU is free again
             self.assertEqual(stays.add(1), [2])
 
+    def test_closing_gives_back_all_bundles_even_if_another_program_has_deleted_some(self):
+        with cadre.local(gpus=2, nodes=2) as client:
+            pool = client.Pool([2, 2], name="mine")
+            pool.wait_ready()
+            client.find_pool("mine-1").close()
+            pool.close()
+            pool.close()
+            with self.assertRaises(cadre.NotFound):
+                client.find_pool("mine-0")
+
     def test_cpus_are_counted(self):
         with cadre.local(cpus=2) as client:
             first = client.Group(ADD, cpus=2)

@@ -338,6 +338,69 @@ class Refused(RunCase):
         with self.assertRaisesRegex(TypeError, "cannot be called directly"):
             ray.remote(expected)("x")
 
+    def test_calls_of_an_actor_run_again_if_its_process_dies_or_they_raise(self):
+        class Dies:
+            def __init__(self):
+                self.n = 0
+
+            def dies(self, file, times):
+                with open(file, "a+", encoding="utf-8") as f:
+                    f.write(".")
+                    if f.tell() <= times:
+                        f.flush()
+                        os._exit(1)
+                self.n += 1
+                return self.n
+
+            def add(self):
+                self.n += 1
+                return self.n
+
+            def raises(self, kind):
+                self.n += 1
+                raise kind(self.n)
+
+        ray, retried = self.ray, {"max_task_retries": 2, "retry_exceptions": [KeyError]}
+        ray.init(num_cpus=1)
+        dies = ray.remote(max_restarts=-1, max_task_retries=1)(Dies).remote()
+        with tempfile.TemporaryDirectory() as folder:
+            file = f"{folder}/file"
+            refs = [dies.dies.remote(file, 1), *(dies.add.remote() for _ in range(5))]
+            self.assertEqual(ray.get(refs), [1, 2, 3, 4, 5, 6])
+            self.assertEqual(ray.get(dies.dies.options(max_task_retries=-1).remote(file, 3)), 1)
+            with self.assertRaises(ray.exceptions.ActorUnavailableError):
+                ray.get(dies.dies.options(max_task_retries=0).remote(file, 5))
+            ref = ray.remote(max_restarts=1, max_task_retries=1)(Dies).remote().dies.remote(file, 6)  # nobody has the handle
+            self.assertEqual(ray.get(ref), 1)
+        ray.get(dies.add.options(max_task_retries=-1).remote())
+        for kind, tries in (KeyError, 3), (ValueError, 1):
+            before = ray.get(dies.add.remote())
+            with self.assertRaises(kind):
+                ray.get(dies.raises.options(**retried).remote(kind))
+            self.assertEqual(ray.get(dies.add.remote()), before + tries + 1)
+        ray.kill(dies)
+        with self.assertRaises(ray.exceptions.ActorDiedError):
+            ray.get(dies.add.options(max_task_retries=-1).remote())
+
+    def test_no_more_calls_than_max_pending_calls_wait_for_their_answers(self):
+        class Waits:
+            def wait(self):
+                time.sleep(600)
+
+        ray = self.ray
+        ray.init(num_cpus=1)
+        waits = ray.remote(max_concurrency=2, max_pending_calls=2)(Waits).remote()
+        ray.get([waits.__ray_ready__.remote() for _ in range(2)])
+        waiting = [waits.wait.remote() for _ in range(2)]
+        with self.assertRaisesRegex(ray.exceptions.PendingCallsLimitExceeded, "wait could not be submitted to Waits .* than 2 tasks"):
+            waits.wait.remote()
+        self.assertEqual(ray.wait(waiting, timeout=0.1), ([], waiting))
+        for wrong in 0, -2, "many":
+            with self.assertRaisesRegex(ValueError, "max_pending_calls"):
+                ray.remote(max_pending_calls=wrong)(Waits)
+        with self.assertRaisesRegex(TypeError, "retry_exceptions"):
+            waits.wait.options(retry_exceptions=KeyError)
+
     def test_an_actor_that_asks_for_more_than_its_bundle_has(self):
         from cadre.ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -350,6 +413,21 @@ class Refused(RunCase):
                 ray.remote(num_gpus=2, scheduling_strategy=on_bundle)(Refused).remote()
         with self.assertRaisesRegex(ray.exceptions.PlacementGroupSchedulingError, r"none fits.*init\(num_cpus="):
             ray.util.placement_group([{"GPU": 4}])
+
+    def test_nothing_is_kept_of_a_placement_group_that_was_removed(self):
+        from cadre.ray import _placement, _session
+        from cadre.ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        ray = self.ray
+        ray.init(num_cpus=2)
+        group = ray.util.placement_group([{"CPU": 1}] * 2)
+        for _ in range(3):
+            _placement.of(_session.existing(), {"scheduling_strategy": PlacementGroupSchedulingStrategy(group)}, "it")
+        self.assertEqual(sorted(n for (name, _), n in _placement._taken.items() if name == group._name), [1, 2])
+        ray.util.remove_placement_group(group)
+        self.assertNotIn(group._name, [name for name, _ in _placement._taken])
+        with unittest.mock.patch.object(_session.Session, "ask", return_value={}):  # the directory has forgotten it
+            self.assertEqual(ray.util.placement_group_table(group)["state"], "REMOVED")
 
     def test_a_program_that_ends_before_a_value_that_it_has_shared_is_there(self):
         done = self.run_program("import time", "import cadre.ray as ray", "ray.init(num_cpus=4)", "@ray.remote", "class A:",

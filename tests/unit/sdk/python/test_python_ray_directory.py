@@ -149,5 +149,19 @@ class Fetching(unittest.TestCase):
         self.assertEqual(asyncio.run(found()), [None, ("said", "told"), ("said", "told")])
 
 
+class PlacementGroups(unittest.TestCase):
+    def test_the_last_ones_that_were_removed_are_known(self):
+        async def known():
+            directory = Directory()
+            for name in "abcd":
+                await directory.enter_group(name, {"name": "", "bundles": [{"CPU": 1}], "strategy": "PACK"})
+            for name in "bcd":
+                await directory.tell_group(name, "REMOVED")
+            return {name: record["state"] for name, record in (await directory.all_groups()).items()}
+
+        with unittest.mock.patch("cadre.ray._directory._REMOVED_MAX", 2):
+            self.assertEqual(asyncio.run(known()), {"a": "PENDING", "c": "REMOVED", "d": "REMOVED"})
+
+
 if __name__ == "__main__":
     main()

@@ -53,6 +53,7 @@ NAMES = {
     "exceptions.GetTimeoutError": (SAME, (QUEUE,)),
     "exceptions.TaskCancelledError": (SAME, ()),
     "exceptions.WorkerCrashedError": (SAME, ()),
+    "exceptions.PendingCallsLimitExceeded": (SAME, ()),
     "exceptions.ObjectStoreFullError": ("only for references that went to other processes", ()),
     "util.get_node_ip_address": (SAME, (VERL, SKY, SLIME, QUEUE)),
     "util.list_named_actors": (SAME, (VERL,)),
