@@ -60,6 +60,7 @@ struct connection {
     char address[64];
     char name[256];  // who the peer is, for the log
     bool json, lost; // lost: it ended without a close frame
+    bool gave_up;    // its peer did not get what it waited for
     const char *cut; // while it ends: why the server cut it; NULL = it did not
     bool told;       // GOODBYE was sent
     bool output;     // for a client: it wants the lines that ranks print

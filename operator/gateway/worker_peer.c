@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// If a connection breaks within UNSEEN_WELCOME_MS, the process may not have got the WELCOME. Its old ticket is then
-// valid again.
-enum { UNSEEN_WELCOME_MS = 10 * 1000, PIECE_MS = 5 * 1000 };
+// If a connection breaks within UNSEEN_WELCOME_MS, or the process gives up waiting, it may not have got the WELCOME.
+// Its old ticket is then valid again. It may take minutes until a lost connection is noticed.
+enum { UNSEEN_WELCOME_MS = 2 * 60 * 1000, PIECE_MS = 5 * 1000 };
 
 struct shown_ticket { // the last ticket of one rank
     uint32_t attempt;
@@ -184,7 +184,8 @@ static void worker_end(struct connection *c)
     struct worker *w = TAKE_PTR(c->self);
     struct shown_ticket *s = shown_ticket_of(g, &w->ticket);
     g->counters.workers--;
-    bool unseen = c->lost && !w->heard && clock_mono_ms(loop_clock(g->loop)) - w->since_ms < UNSEEN_WELCOME_MS;
+    bool unseen =
+        (c->lost || c->gave_up) && !w->heard && clock_mono_ms(loop_clock(g->loop)) - w->since_ms < UNSEEN_WELCOME_MS;
     if (unseen && s && s->attempt == w->ticket.attempt && s->next == w->ticket.serial + 1)
         s->next = w->ticket.serial;
     if (c->cut)

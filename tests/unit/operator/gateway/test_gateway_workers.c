@@ -112,6 +112,24 @@ static void test_welcome_that_was_lost(void **state)
     gateway_peer_hang_up(&q);
 }
 
+// The same for a process that has given up waiting for the WELCOME, and closes the connection itself.
+static void test_welcome_that_came_too_late(void **state)
+{
+    struct gateway_peer p, q;
+    char ticket[256];
+    (void)state;
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 0);
+    dial(&p, 0, ticket);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).workers == 1);
+    ws_client_close(p.client, FRAME_CLOSE_POLICY, "no WELCOME within 10000 ms");
+    GATEWAY_UNTIL(&f, p.closed && gateway_fixture_counters(&f).workers == 0);
+    dial(&q, 0, ticket);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&q, "WELCOME"));
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&q);
+}
+
 static void test_tickets_that_are_refused(void **state)
 {
     struct gateway_peer p;
@@ -350,6 +368,7 @@ int main(void)
         WORKER_TEST(test_welcome),
         WORKER_TEST(test_a_ticket_is_good_once),
         WORKER_TEST(test_welcome_that_was_lost),
+        WORKER_TEST(test_welcome_that_came_too_late),
         WORKER_TEST(test_tickets_that_are_refused),
         WORKER_TEST(test_the_group_comes_later),
         WORKER_TEST(test_restart),
