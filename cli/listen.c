@@ -6,45 +6,78 @@
 #include "cli/local.h"
 #include "cli/proxy.h"
 #include "cli/report.h"
+#include "common/base/clock.h"
+#include "common/base/str.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-enum { TIMEOUT_MS = 60 * 1000, LOOK_MS = 1000 };
+enum { TIMEOUT_MS = 60 * 1000, LOOK_MS = 1000, AGAIN_MS = 30 * 1000 };
+
+struct failure { // why nobody sends lines
+    struct err err;
+    cadre_client_error of_call; // if `err` is none
+};
 
 static bool goes_on(void)
 {
     return !process_interrupted() && !ferror(stdout);
 }
 
-// Prints lines until the connection ends. Another proxy does not know what this one was asked for. Returns the exit
-// status.
-static int follow_connection(const struct options *o)
+// Prints lines until the connection ends. Another proxy does not know what this one was asked for. Returns whether it
+// was told to send lines.
+static bool follow_connection(const struct options *o, struct failure *why)
 {
     struct proxy c;
-    struct err err = ERR_INIT;
     cadre_client_request r;
-    if (proxy_open(&c, o, &err) < 0)
-        return report_err(&err);
+    *why = (struct failure){.err = ERR_INIT};
+    if (proxy_open(&c, o, &why->err) < 0)
+        return false;
     cadre_client_request_init(&r, "group.output"); // the operator reports that there is no such group
     r.timeout_ms = TIMEOUT_MS;
-    int status = proxy_call(&c, &r) == CADRE_CLIENT_OK ? 0 : report_failure(&c.error);
+    bool told = proxy_call(&c, &r) == CADRE_CLIENT_OK;
     unsigned connections = c.connections;
-    while (status == 0 && goes_on() && c.connected && c.connections == connections)
+    why->of_call = c.error;
+    while (told && goes_on() && c.connected && c.connections == connections)
         proxy_linger((struct proxy *[]){&c}, 1, LOOK_MS);
-    if (status == 0 && goes_on())
+    if (told && goes_on())
         fprintf(stderr, "[the connection was lost (%s); lines may be missing]\n", c.lost.message);
     proxy_close(&c);
-    return status;
+    return told;
 }
 
-// Each connection has a new token, because the operator closes a connection whose token has expired.
+static bool may_end(const struct failure *why)
+{
+    return why->err.code || why->of_call.code == CADRE_CLIENT_UNAVAILABLE || why->of_call.code == CADRE_CLIENT_IO ||
+           why->of_call.code == CADRE_CLIENT_TIMEOUT;
+}
+
+// A local run that has ended leaves no socket.
+static bool has_ended(const struct options *o)
+{
+    return o->server && str_starts(o->server, "unix:") && access(o->server + strlen("unix:"), F_OK) != 0;
+}
+
+// Each connection has a new token, because the operator closes a connection whose token has expired. A cluster that has
+// sent lines may be away for a while.
 static int follow(const struct options *o)
 {
-    int status = 0;
-    while (status == 0 && goes_on())
-        status = follow_connection(o);
-    return process_interrupted() ? 128 + process_interrupted() : status;
+    int64_t end = 0;
+    while (goes_on()) {
+        struct failure why;
+        if (follow_connection(o, &why)) {
+            if (has_ended(o))
+                break;
+            end = clock_mono_ms(&clock_system) + AGAIN_MS;
+        } else if (!may_end(&why) || clock_mono_ms(&clock_system) >= end) {
+            return why.err.code ? report_err(&why.err) : report_failure(&why.of_call);
+        }
+        poll(NULL, 0, LOOK_MS);
+    }
+    return process_interrupted() ? 128 + process_interrupted() : 0;
 }
 
 bool listen_serves(const struct options *o, int *ret_status)

@@ -20,7 +20,7 @@ from ._errors import Unavailable
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"  # of a pod: token, ca.crt, namespace
 TOKEN_FILE = "/var/run/secrets/cadre.dev/token"  # a projected token with audience cadre, which pods of groups have
 _AUDIENCE, _TOKEN_S, _CLI_ACCOUNT = "cadre", 3600, "cadre-cli"
-_ASK_S, _OPEN_S, _LOOK_S = 15, 15, 0.05
+_ASK_S, _OPEN_S, _LOOK_S = 60, 60, 0.05
 
 
 class Way(NamedTuple):

@@ -141,12 +141,18 @@ more_than() { [[ $(ticks) -gt $1 ]]; }
 before=$(ticks)
 run talk.yaml
 until_true more_than "$before"
-kill -INT "$logs"
+"$cli" logs talk -f >"$work/interrupted.out" 2>&1 &
+interrupted=$!
+until_true grep -qxF "[rank 0] tick" "$work/interrupted.out"
+kill -INT "$interrupted"
 code=0
-wait "$logs" || code=$?
+wait "$interrupted" || code=$?
 [[ $code == 130 ]] || fail "logs, interrupted: exit code $code"
 kill -TERM "$pid"
 ended 143 "a shell, told to stop"
+code=0
+wait "$logs" || code=$?
+[[ $code == 0 ]] || fail "logs of a run that has ended: exit code $code: $(cat "$work/logs.err")"
 
 # The agent is found as this shell finds it, whatever PATH and folder its ranks have
 cat >"$work/there.yaml" <<YAML
