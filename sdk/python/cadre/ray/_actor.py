@@ -7,6 +7,7 @@ import secrets
 import sys
 import threading
 import time
+import weakref
 from collections import deque
 
 from .. import _call, _errors
@@ -17,7 +18,7 @@ from ._refs import Held, ObjectRef, Promise
 
 _SERVED_BY = "cadre.ray._worker:Actor"
 _LOOK_S = 0.2  # how often an actor without handles is asked whether its calls are over
-_LOST_S = 10  # a call that has not begun after this time, while no other one runs, will never begin
+_LOST_S = 60  # a call that nobody waits for, and that has not begun after this time while no other one runs, will never begin
 
 
 def method(*args, **options):
@@ -59,7 +60,8 @@ class Calls:
         self._lock = threading.RLock()
         self._late = deque()  # of an ordered actor: calls that wait for arguments, or for an earlier call
         self._waiting = set()  # of other actors: calls that wait for arguments
-        self._pending = set()  # promises of calls that count for max_pending_calls, or that may be sent again
+        self._pending = set()  # promises of calls that count for max_pending_calls
+        self._open = set()  # weak references to the promises of all calls: without them, nobody waits for an answer
         self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
         self.sent = 0
         self.keeps = None
@@ -70,8 +72,9 @@ class Calls:
         promise, number = Promise(), f"{self._prefix}-{next(self._numbers)}"
         left = options.get("max_task_retries")
         left = self.info.get("retries", 0) if left is None else left
-        if left or most >= 0:
+        if most >= 0:
             self._count(promise, name, most)
+        self._open.add(weakref.ref(promise, self._open.discard))
         late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
         send = functools.partial(self._send, promise, number, name, args, kwargs, options, left)
         with self._lock:
@@ -83,15 +86,12 @@ class Calls:
 
     def _count(self, promise, name, most):
         with self._lock:
-            if 0 <= most <= len(self._pending) and self._unanswered() >= most:
+            if most <= len(self._pending) and sum(not other.done() for other in list(self._pending)) >= most:
                 raise exceptions.PendingCallsLimitExceeded(
                     f"The task {name} could not be submitted to {self.info['class']} because more than {most} tasks are queued "
                     "on the actor. This limit can be adjusted with the `max_pending_calls` actor option.")
             self._pending.add(promise)
         promise.add_done_callback(functools.partial(self._pending.discard, promise))
-
-    def _unanswered(self):
-        return sum(not promise.done() for promise in list(self._pending))
 
     def _wait(self, promise, late, send):
         entry = [len(late), send]
@@ -212,10 +212,10 @@ class Calls:
         """Drops the actor when all calls of this process are over, even those that wait. seen: what the actor has
         said, unchanged since that time.
         """
-        with self._lock:  # a call that is sent just now is counted
-            waits = self._late or self._waiting
-        if waits or self._unanswered():
-            self._fence_later()
+        promises = [ref() for ref in list(self._open)]
+        waits = next((promise for promise in promises if promise is not None and not promise.done()), None)
+        if waits is not None:  # its answer may still be on the way when the actor says that it is over
+            waits.add_done_callback(functools.partial(self.session.later, self._fence))
         elif self.ordered:  # this call comes after all others
             self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self._drop())
         else:

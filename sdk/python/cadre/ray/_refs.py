@@ -20,7 +20,8 @@ _ask = threading.local()  # the references that the pickle of this thread takes 
 class Promise:
     """The state of a reference in this process: not known, a value, or an exception."""
 
-    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_watched", "keeps", "stop")
+    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_watched", "keeps", "stop",
+                 "__weakref__")
 
     def __init__(self):
         self._lock = threading.Lock()

@@ -681,15 +681,27 @@ class Alone(unittest.TestCase):
         session.close()
 
     def calls(self, **info):
-        """How this process calls an actor. sent: the methods that were called."""
+        """How this process calls an actor. sent: the methods that were called; futures: of these calls."""
         from cadre.ray import _actor
 
         self.session.client = unittest.mock.Mock()
         calls = _actor.Calls(self.session, "actor", {"group": "g", "class": "C", "ordered": True, "lanes": {}, "restarts": 0, **info})
-        self.sent = []
-        start = unittest.mock.patch("cadre._call.start", lambda _client, _method, args: self.sent.append(args[1]) or unittest.mock.Mock())
-        self.enterContext(start)
+        self.sent, self.futures = [], []
+        self.enterContext(unittest.mock.patch("cadre._call.start", self.start))
         return calls
+
+    def start(self, _client, _method, args):
+        future = unittest.mock.Mock()
+        future.done.return_value = False
+        self.sent.append(args[1])
+        self.futures.append(future)
+        return future
+
+    def end(self, future, result=None, error=None):
+        """Ends a call of an actor."""
+        future.done.return_value, future.exception.return_value, future.result.return_value = True, error, [result]
+        for call in future.add_done_callback.call_args_list:
+            call.args[0](future)
 
     def test_a_canceled_call_that_waits_for_an_argument_does_not_stop_later_ones(self):
         from cadre.ray import _refs
@@ -740,6 +752,8 @@ class Alone(unittest.TestCase):
             later.append((calls._fence,))
             self.assertIsNone(look())  # an argument is late
             late._promise.settle(1)
+            self.assertEqual(later, [])  # the actor is not asked before the answer
+            self.end(self.futures[1])
             for said in (1, 1), (2, 1), (2, 0):
                 self.assertEqual(look(*said).args[0], "calls_of")
                 self.assertEqual(told, [])
@@ -752,6 +766,19 @@ class Alone(unittest.TestCase):
             now.return_value = _actor._LOST_S
             look(1, 0)
             self.assertEqual(len(told), 2)
+
+    def test_an_actor_without_handles_does_not_end_before_its_answers_are_here(self):
+        self.session.later, self.session.tell = lambda f, *args: f(*args), unittest.mock.Mock()
+        for is_ordered in True, False:
+            calls = self.calls(ordered=is_ordered)
+            start, waiting = calls.group.start, [calls.submit("f", (), {}, {})[0] for _ in range(2)]
+            calls.submit("f", (), {}, {})  # nobody waits for this one
+            calls._fence()
+            for future in self.futures[1::-1]:
+                start.assert_not_called()
+                self.end(future)
+            start.assert_called_once()
+            del waiting
 
     def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
         for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):
