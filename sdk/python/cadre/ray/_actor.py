@@ -217,7 +217,7 @@ class Calls:
         if waits is not None:  # its answer may still be on the way when the actor says that it is over
             waits.add_done_callback(functools.partial(self.session.later, self._fence))
         elif self.ordered:  # this call comes after all others
-            self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self._drop())
+            self.group.start("fence", rank=self.rank).add_done_callback(functools.partial(self._told, seen, since))
         else:
             asked = self.group.start("calls_of", self._prefix, rank=self.rank, idempotent=True, max_retries=_session._AGAIN)
             asked.add_done_callback(functools.partial(self._told, seen, since))
@@ -228,7 +228,11 @@ class Calls:
         timer.start()
 
     def _told(self, seen, since, future):
-        if future.exception() is not None:  # the actor is dead
+        error = future.exception()
+        if _may_live(error):
+            self._fence_later(seen, since)
+            return
+        if error is not None or self.ordered:
             self._drop()
             return
         now, said = time.monotonic(), future.result()
@@ -255,6 +259,13 @@ class Calls:
                 self.group.close()
             except (_errors.NotFound, _errors.Gone):
                 pass
+
+
+def _may_live(error):
+    """Whether an actor may run calls although a question to it had this error: it has too much to do, or the connection was
+    lost.
+    """
+    return isinstance(error, _errors.Throttled) or isinstance(error, _errors.Unavailable) and error.rank is None and error.may_have_run
 
 
 class ActorMethod:

@@ -549,7 +549,7 @@ class Alone(unittest.TestCase):
 
         self.cadre, self.ray = cadre, ray
         said = {"local": {"CPU": 1.0, "GPU": 0.0}, "depth": 0}
-        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None)
+        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None, later=None)
         self.enterContext(unittest.mock.patch.object(_session, "_current", self.session))
         self.given, self.worker = [], _remote.Worker(unittest.mock.Mock())
         self.enterContext(unittest.mock.patch.object(_remote.Workers, "_new", lambda workers: self.worker))
@@ -779,6 +779,21 @@ class Alone(unittest.TestCase):
                 self.end(future)
             start.assert_called_once()
             del waiting
+
+    def test_an_actor_that_cannot_be_asked_now_is_asked_again(self):
+        self.session.tell, asked = unittest.mock.Mock(), unittest.mock.Mock()
+        errors = self.cadre.Throttled("too many calls"), self.cadre.Unavailable("lost", may_have_run=True)
+        for is_ordered in True, False:
+            calls = self.calls(ordered=is_ordered)
+            with unittest.mock.patch.object(threading, "Timer") as timer:
+                for asked.exception.return_value in errors:
+                    calls._told(None, 0, asked)
+                self.session.tell.assert_not_called()
+                self.assertEqual(timer.call_count, 2)
+            asked.exception.return_value = self.cadre.Unavailable("it died", rank=0, may_have_run=True)
+            calls._told(None, 0, asked)
+            self.session.tell.assert_called_once_with("drop", ["actor"])
+            self.session.tell.reset_mock()
 
     def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
         for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):
