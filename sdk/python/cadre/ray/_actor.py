@@ -77,11 +77,16 @@ class Calls:
         self._open.add(weakref.ref(promise, self._open.discard))
         late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
         send = functools.partial(self._send, promise, number, name, args, kwargs, options, left)
-        with self._lock:
-            if not late and not (self.ordered and self._late):
-                send()
-            else:
-                self._wait(promise, late, send)
+        try:
+            with self._lock:
+                if not late and not (self.ordered and self._late):
+                    send()
+                else:
+                    self._wait(promise, late, send)
+        except BaseException:  # Ctrl-C: nobody gets the promise
+            promise.cancel()
+            promise.settle(error=self._canceled())
+            raise
         return promise, number
 
     def _count(self, promise, name, most):
@@ -95,10 +100,6 @@ class Calls:
 
     def _wait(self, promise, late, send):
         entry = [len(late), send]
-        if self.ordered:
-            self._late.append(entry)
-        else:
-            self._waiting.add(id(entry))
 
         def stop():  # later calls do not wait for it any more
             promise.settle(error=self._canceled())
@@ -115,6 +116,10 @@ class Calls:
                     send()
 
         promise.stop = stop
+        if self.ordered:
+            self._late.append(entry)
+        else:
+            self._waiting.add(id(entry))
         for other in late:
             other.add_done_callback(come)
 
@@ -153,8 +158,11 @@ class Calls:
         except Exception as e:
             value, error, retry = None, e, False
         if retry:
-            with self._lock:
-                again()
+            try:
+                with self._lock:
+                    again()
+            except BaseException as e:  # nobody else can tell those that wait for the promise
+                promise.settle(error=e)
         else:
             promise.settle(value, error)
 

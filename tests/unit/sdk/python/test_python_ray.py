@@ -726,6 +726,17 @@ class Alone(unittest.TestCase):
         canceled.cancel()
         self.assertEqual((self.sent, calls.waits()), (["g"], False))
 
+    def test_a_call_that_ctrl_c_interrupts_does_not_wait_for_ever(self):
+        for interrupted in KeyboardInterrupt, SystemError:
+            calls = self.calls()
+            with unittest.mock.patch("cadre._call.start", side_effect=interrupted), self.assertRaises(interrupted):
+                calls.submit("f", (), {}, {}, most=1)
+            again, _ = calls.submit("f", (), {}, {"max_task_retries": 1}, most=1)
+            with unittest.mock.patch("cadre._call.start", side_effect=interrupted):
+                with unittest.mock.patch.object(calls, "_explained", return_value=self.ray.exceptions.ActorUnavailableError("it died")):
+                    self.end(self.futures[-1], error=self.cadre.Unavailable("it died", rank=0))
+            self.assertIsInstance(again.outcome()[1], interrupted)
+
     def test_an_actor_without_handles_is_asked_until_all_of_its_calls_are_over(self):
         from cadre.ray import _actor, _refs
 
