@@ -216,6 +216,17 @@ class Calls:
             self.session.calls.pop(self.actor, None)
         self._fence()
 
+    def forget(self, handle):
+        """The directory could not count this process for this handle, which was the first one: there is nothing to drop."""
+        vars(handle)["_number"] = 0
+        with self._lock:
+            self.handles -= 1
+            self.gone = not self.handles
+            if self.gone:
+                self.session.calls.pop(self.actor, None)
+        if not self.gone:
+            self.session.tell("hold", [self.actor])  # for others that came meanwhile
+
     def _fence(self, seen=None, since=0.0):
         """Drops the actor when all calls of this process are over, even those that wait. seen: what the actor has
         said, unchanged since that time.
@@ -341,7 +352,7 @@ class ActorHandle(Held):
         return _handle_from, (self._id, self._info, self._counted, self._share() if self._counted else False)
 
     def __del__(self):
-        if vars(self).get("_counted") and not self._session.closed and not sys.is_finalizing():
+        if vars(self).get("_number") and not self._session.closed and not sys.is_finalizing():
             calls = self._session.calls.get(self._id)
             if calls is not None:
                 self._session.later(calls.let_go)
@@ -372,7 +383,11 @@ def _count(handle, is_holder):
         if is_holder:
             handle._session.tell("drop", [handle._id])
     elif not is_holder:
-        handle._session.ask("hold", [handle._id])
+        try:
+            handle._session.ask("hold", [handle._id])
+        except BaseException:
+            handle._calls().forget(handle)
+            raise
 
 
 class ActorClass:

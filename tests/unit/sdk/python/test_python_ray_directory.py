@@ -77,7 +77,8 @@ class Counting(unittest.TestCase):
         info = {"group": "g", "class": "C", "ordered": True, "methods": {}}
         session.calls, session.client, session.later = {}, unittest.mock.Mock(), lambda *call: ended.append(call)
         start = session.client.group.return_value.start
-        start.return_value.add_done_callback = lambda f: f(None)
+        start.return_value.exception.return_value = None
+        start.return_value.add_done_callback = lambda f: f(start.return_value)
 
         def let_go():
             while ended:
@@ -99,6 +100,16 @@ class Counting(unittest.TestCase):
         del got
         let_go()
         self.assertEqual(self.values(), {})
+
+    def test_a_handle_that_could_not_be_counted_is_not_dropped(self):
+        session, info = _session.current(), {"group": "g", "class": "C", "ordered": True, "methods": {}}
+        session.calls, session.client = {}, unittest.mock.Mock()
+        self.ask("hold", ["actor"])  # by somebody else
+        with unittest.mock.patch.object(session, "ask", side_effect=TimeoutError), self.assertRaises(TimeoutError):
+            _actor._handle_from("actor", info, True, False)
+        gc.collect()
+        self.assertEqual((session.calls, self.values()["actor"].holders), ({}, 1))
+        session.client.group.return_value.start.assert_not_called()
 
     def test_references_in_a_value_are_held_as_long_as_the_value(self):
         for make in _refs.put, self.reference:
