@@ -17,6 +17,7 @@ from ._making import MARK, Making
 from ._refs import Held, ObjectRef, Promise
 
 _SERVED_BY = "cadre.ray._worker:Actor"
+_UNSENT = 5  # tries of a call that has certainly not run, because the process for which it waited has died
 _LOOK_S = 0.2  # how often an actor without handles is asked whether its calls are over
 _LOST_S = 60  # a call that nobody waits for, and that has not begun after this time while no other one runs, will never begin
 
@@ -57,6 +58,7 @@ class Calls:
         self.group = session.client.group(info["group"])
         self.group._methods._trust = True
         self.ordered = info["ordered"]
+        self._at = {"rank": self.rank, **({"max_retries": _UNSENT} if info["restarts"] else {})}
         self._lock = threading.RLock()
         self._late = deque()  # of an ordered actor: calls that wait for arguments, or for an earlier call
         self._waiting = set()  # of other actors: calls that wait for arguments
@@ -131,7 +133,7 @@ class Calls:
             with _refs.taking() as refs:
                 packed = packed_arguments(args, kwargs)
                 lane = options.get("concurrency_group") or self.info["lanes"].get(name)
-                method = self.group._methods.get(f"call_{lane}" if lane else "call", {"rank": self.rank})
+                method = self.group._methods.get(f"call_{lane}" if lane else "call", self._at)
                 future = _call.start(self.session.client, method, (number, name, packed))
         except ArgumentFailed as e:
             promise.settle(error=e.error)
@@ -143,7 +145,7 @@ class Calls:
             if left:
                 again = functools.partial(self._send, promise, number, name, args, kwargs, options, max(left - 1, -1))
                 promise.stop = lambda: future.cancel() or promise.settle(error=self._canceled())
-                future.add_done_callback(functools.partial(self._answered, promise, options.get("retry_exceptions"), again))
+                promise.try_with(future, functools.partial(self._answered, promise, options.get("retry_exceptions"), again))
             else:
                 promise.follow(future, self._translate)
 

@@ -10,6 +10,7 @@ import time
 from queue import Empty, SimpleQueue
 
 from .. import _errors
+from .._unsent import is_watcher
 from . import _packing, _session
 from .exceptions import (GetTimeoutError, ObjectStoreFullError, ReferenceCountingAssertionError)
 
@@ -20,8 +21,8 @@ _ask = threading.local()  # the references that the pickle of this thread takes 
 class Promise:
     """The state of a reference in this process: not known, a value, or an exception."""
 
-    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_watched", "keeps", "stop",
-                 "__weakref__")
+    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_watched", "_attempt",
+                 "keeps", "stop", "__weakref__")
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -29,6 +30,7 @@ class Promise:
         self._future = self._translate = self._value = self._error = None
         self._callbacks = []
         self._watched = False  # what it waits for calls _tell()
+        self._attempt = None  # (future, answered) of a call that may be sent again
         self.keeps = ()  # references that its call took along
         self.stop = None  # cancels parts that were not sent
 
@@ -40,6 +42,19 @@ class Promise:
         if source is not None:
             source.add_done_callback(self._tell)
 
+    def try_with(self, future, answered):
+        """The call is sent, maybe not for the last time. answered(future) settles the promise, or sends the call again."""
+        self._attempt = future, answered
+        future.add_done_callback(self._end_attempt)
+
+    def _end_attempt(self, future):
+        with self._lock:
+            attempt, ends = self._attempt, self._attempt is not None and self._attempt[0] is future
+            if ends:
+                self._attempt = None
+        if ends:
+            attempt[1](future)
+
     def settle(self, value=None, error=None):
         if self._store(value, error):
             self._call_back()
@@ -50,7 +65,7 @@ class Promise:
             if self._settled:
                 return False
             self._value, self._error, self._settled = value, error, True
-            self._future = self._translate = self.stop = None
+            self._future = self._translate = self._attempt = self.stop = None
             self.keeps = ()
             return True
 
@@ -103,25 +118,32 @@ class Promise:
         """Whether the value is there."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self._settled:
-            future = self._future
+            future, take = self._sent()
             if future is not None:
                 try:
                     future.exception(timeout if end is None else max(end - time.monotonic(), 0))
                 except TimeoutError:
                     if not future.done():
                         return False
-                self._take()
+                take()
                 continue
             woken = threading.Event()
             self.add_done_callback(woken.set)
             with self._lock:
-                sent = self._settled or self._future is not None
+                sent = self._settled or self._sent()[0] is not None
             while not sent and not woken.wait(_SLICE_S if end is None else min(_SLICE_S, max(end - time.monotonic(), 0))):
                 if end is not None and time.monotonic() >= end:
                     self.remove_done_callback(woken.set)
                     return False
-                sent = self._settled or self._future is not None
+                sent = self._settled or self._sent()[0] is not None
         return True
+
+    def _sent(self):
+        """Returns (the future to wait for, what to do then). The future is None if another thread does it all."""
+        attempt = self._attempt
+        if attempt is not None and is_watcher():  # no other thread calls back
+            return attempt[0], functools.partial(self._end_attempt, attempt[0])
+        return self._future, self._take
 
     def _take(self):
         future, translate = self._future, self._translate

@@ -737,6 +737,27 @@ class Alone(unittest.TestCase):
                     self.end(self.futures[-1], error=self.cadre.Unavailable("it died", rank=0))
             self.assertIsInstance(again.outcome()[1], interrupted)
 
+    def test_a_callback_may_wait_for_a_call_that_may_be_sent_again(self):
+        from cadre.ray import _packing, _refs
+
+        calls = self.calls()
+        promise, _ = calls.submit("f", (), {}, {"max_task_retries": 1, "retry_exceptions": True})
+        raised, value = _packing.Raised(KeyError("once"), "f"), [7]
+        self.futures[0].exception.return_value, self.futures[0].result.return_value = None, raised
+        start = self.start
+
+        def start_answered(*call):
+            future = start(*call)
+            future.exception.return_value, future.result.return_value = None, value
+            return future
+
+        with unittest.mock.patch.object(_refs, "is_watcher", return_value=True), unittest.mock.patch("cadre._call.start", start_answered):
+            self.assertTrue(promise.wait(5))
+        self.assertEqual((promise.outcome(), self.sent), ((7, None), ["f", "f"]))
+        for future in self.futures:  # the thread that calls back comes later
+            self.end(future, 8)
+        self.assertEqual((promise.outcome(), self.sent), ((7, None), ["f", "f"]))
+
     def test_an_actor_without_handles_is_asked_until_all_of_its_calls_are_over(self):
         from cadre.ray import _actor, _refs
 
