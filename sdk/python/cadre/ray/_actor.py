@@ -18,7 +18,7 @@ from ._refs import Held, ObjectRef, Promise
 
 _SERVED_BY = "cadre.ray._worker:Actor"
 _UNSENT = 5  # tries of a call that has certainly not run, because the process for which it waited has died
-_LOOK_S = 0.2  # how often an actor without handles is asked whether its calls are over
+_LOOK_S, _LOOK_MOST_S = 0.2, 5  # how often an actor without handles is asked whether its calls are over: rarely while nothing changes
 _LOST_S = 60  # a call that nobody waits for, and that has not begun after this time while no other one runs, will never begin
 
 
@@ -64,7 +64,7 @@ class Calls:
         self._waiting = set()  # of other actors: calls that wait for arguments
         self._pending = set()  # promises of calls that count for max_pending_calls
         self._open = set()  # weak references to the promises of all calls: without them, nobody waits for an answer
-        self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
+        self._prefix, self._numbers = f"{session.process}.{secrets.token_hex(4)}", itertools.count(1)
         self.sent = 0
         self.keeps = None
         self.handles, self.gone = 0, False
@@ -229,29 +229,29 @@ class Calls:
         if not self.gone:
             self.session.tell("hold", [self.actor])  # for others that came meanwhile
 
-    def _fence(self, seen=None, since=0.0):
+    def _fence(self, seen=None, since=0.0, pause=_LOOK_S):
         """Drops the actor when all calls of this process are over, even those that wait. seen: what the actor has
-        said, unchanged since that time.
+        said, unchanged since that time; pause: before the next question.
         """
         promises = [ref() for ref in list(self._open)]
         waits = next((promise for promise in promises if promise is not None and not promise.done()), None)
         if waits is not None:  # its answer may still be on the way when the actor says that it is over
             waits.add_done_callback(functools.partial(self.session.later, self._fence))
         elif self.ordered:  # this call comes after all others
-            self.group.start("fence", rank=self.rank).add_done_callback(functools.partial(self._told, seen, since))
+            self.group.start("fence", rank=self.rank).add_done_callback(functools.partial(self._told, seen, since, pause))
         else:
             asked = self.group.start("calls_of", self._prefix, rank=self.rank, idempotent=True, max_retries=_session._AGAIN)
-            asked.add_done_callback(functools.partial(self._told, seen, since))
+            asked.add_done_callback(functools.partial(self._told, seen, since, pause))
 
-    def _fence_later(self, *args):
-        timer = threading.Timer(_LOOK_S, self.session.later, (self._fence, *args))
+    def _fence_later(self, seen, since, pause):
+        timer = threading.Timer(pause, self.session.later, (self._fence, seen, since, min(2 * pause, _LOOK_MOST_S)))
         timer.daemon = True
         timer.start()
 
-    def _told(self, seen, since, future):
+    def _told(self, seen, since, pause, future):
         error = future.exception()
         if _may_live(error):
-            self._fence_later(seen, since)
+            self._fence_later(seen, since, pause)
             return
         if error is not None or self.ordered:
             self._drop()
@@ -262,7 +262,7 @@ class Calls:
         if stands and (begun >= self.sent or now >= since + _LOST_S):
             self._drop()
         else:
-            self._fence_later(said, since if stands else now)
+            self._fence_later(said, since if stands else now, pause if said == seen else _LOOK_S)
 
     def _drop(self):
         self.session.tell("drop", [self.actor])

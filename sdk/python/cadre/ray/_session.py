@@ -41,6 +41,7 @@ class Session:
         self.directory = client.group(said["directory"])
         self.closed = False
         self.begun_with = dict(os.environ)  # environment of the workers of a local run: later changes do not reach them
+        self.process = secrets.token_hex(4)  # the numbers of its calls of actors begin with it
         self.calls = {}  # id of an actor -> the Calls of this process
         self._archives, self._packing = {}, threading.Lock()
         self.workers = {}  # shape -> the workers that run tasks of this process

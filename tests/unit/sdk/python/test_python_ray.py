@@ -549,7 +549,7 @@ class Alone(unittest.TestCase):
 
         self.cadre, self.ray = cadre, ray
         said = {"local": {"CPU": 1.0, "GPU": 0.0}, "depth": 0}
-        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None, later=None)
+        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None, later=None, process="p")
         self.enterContext(unittest.mock.patch.object(_session, "_current", self.session))
         self.given, self.worker = [], _remote.Worker(unittest.mock.Mock())
         self.enterContext(unittest.mock.patch.object(_remote.Workers, "_new", lambda workers: self.worker))
@@ -819,11 +819,11 @@ class Alone(unittest.TestCase):
             calls = self.calls(ordered=is_ordered)
             with unittest.mock.patch.object(threading, "Timer") as timer:
                 for asked.exception.return_value in errors:
-                    calls._told(None, 0, asked)
+                    calls._told(None, 0, 1, asked)
                 self.session.tell.assert_not_called()
                 self.assertEqual(timer.call_count, 2)
             asked.exception.return_value = self.cadre.Unavailable("it died", rank=0, may_have_run=True)
-            calls._told(None, 0, asked)
+            calls._told(None, 0, 1, asked)
             self.session.tell.assert_called_once_with("drop", ["actor"])
             self.session.tell.reset_mock()
 

@@ -26,7 +26,7 @@ class Counting(unittest.TestCase):
     def setUp(self):
         self.directory, self.asked = Directory(), []
         session = types.SimpleNamespace(ask=self.ask, tell=self.ask, later=lambda f, *args: f(*args), start=self.start, said={},
-                                        closed=False, close=lambda: None)
+                                        process="p", closed=False, close=lambda: None)
         self.enterContext(unittest.mock.patch.object(_session, "_current", session))
         gc.disable()  # the end of a reference is a message, which must not come while another one is handled
         self.addCleanup(gc.enable)
@@ -74,7 +74,7 @@ class Counting(unittest.TestCase):
 
     def test_a_handle_that_comes_while_the_last_one_goes_is_counted(self):
         session, ended = _session.current(), []
-        info = {"group": "g", "class": "C", "ordered": True, "methods": {}}
+        info = {"group": "g", "class": "C", "ordered": True, "methods": {}, "restarts": 0}
         session.calls, session.client, session.later = {}, unittest.mock.Mock(), lambda *call: ended.append(call)
         start = session.client.group.return_value.start
         start.return_value.exception.return_value = None
@@ -102,7 +102,7 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.values(), {})
 
     def test_a_handle_that_could_not_be_counted_is_not_dropped(self):
-        session, info = _session.current(), {"group": "g", "class": "C", "ordered": True, "methods": {}}
+        session, info = _session.current(), {"group": "g", "class": "C", "ordered": True, "methods": {}, "restarts": 0}
         session.calls, session.client = {}, unittest.mock.Mock()
         self.ask("hold", ["actor"])  # by somebody else
         with unittest.mock.patch.object(session, "ask", side_effect=TimeoutError), self.assertRaises(TimeoutError):

@@ -77,17 +77,18 @@ class Async(unittest.TestCase):
         self.assertEqual(asyncio.run(run()), [[1, 1], [2, 2]])
 
 
-    def test_it_says_which_calls_have_begun_and_how_many_run(self):
+    def test_it_says_which_calls_have_begun_and_how_many_of_a_process_run(self):
         said = []
 
         async def look(_):
-            said.append((self.actor.calls_of("a"), self.actor.calls_of("b"), self.actor.calls_of("c")))
+            said.append((self.actor.calls_of("p.a"), self.actor.calls_of("p.b"), self.actor.calls_of("q.c")))
 
         self.look = look
-        for number in "a-1", "a-2", "b-1":
+        for number in "p.a-1", "p.a-2", "p.b-1", "q.c-1":
             asyncio.run(self.actor._run_async(number, "look", [number], list))
-        self.assertEqual(said, [([1, 1], [0, 1], [0, 1]), ([2, 1], [0, 1], [0, 1]), ([2, 1], [1, 1], [0, 1])])
-        self.assertEqual(self.actor.calls_of("a"), [2, 0])
+        self.assertEqual(said, [([1, 1], [0, 1], [0, 0]), ([2, 1], [0, 1], [0, 0]), ([2, 1], [1, 1], [0, 0]),
+                                ([2, 0], [1, 0], [1, 1])])
+        self.assertEqual(self.actor.calls_of("p.a"), [2, 0])
 
 
 class Canceling(TasksCase):
