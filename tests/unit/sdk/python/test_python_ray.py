@@ -621,6 +621,18 @@ class Alone(unittest.TestCase):
         self.answer([5])
         self.assertEqual((task.promise.outcome(), workers.all), ((5, None), 1))
 
+    def test_a_worker_whose_task_ctrl_c_stops_on_its_way_takes_the_next_one(self):
+        from cadre.ray import _remote
+
+        self.session.later = unittest.mock.Mock()
+        for before in [], [self.worker]:
+            workers = next(iter(self.session.workers.values()), None)
+            self.assertEqual(workers.idle if workers else [], before)
+            with unittest.mock.patch.object(_remote.Workers, "_give", side_effect=KeyboardInterrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    self.task.remote("x")
+        self.assertEqual((workers.idle, workers.all), ([self.worker], 1))
+
     def test_one_timer_ends_all_idle_workers(self):
         from cadre.ray import _remote
 
