@@ -413,14 +413,14 @@ def _push(session, name, promise):
 
     def push():
         if isinstance(promise, _Stored):
-            session.tell("put", name, *promise.body())
+            session.tell("put", name, *promise.body(), keeps=promise.keeps)
             return
         value, error = promise.outcome()
         if error is None:
             try:
                 with taking() as refs:
                     body = _packing.as_tensor(_packing.to_bytes(value))
-                session.tell("put", name, "value", body, _ids_of(refs))
+                session.tell("put", name, "value", body, _ids_of(refs), keeps=refs)
                 return
             except (TypeError, _errors.Error) as e:  # it does not pickle, or is too long
                 error = e

@@ -497,7 +497,7 @@ class Messages(RunCase):
     def test_a_value_that_is_too_long_is_an_error_for_those_who_wait_for_it(self):
         told, promise = [], self.refs.Promise()
 
-        def tell(*message):
+        def tell(*message, **_):
             if message[2] == "value":
                 raise self.cadre.Limit("2 GiB at most")
             told.append(message)

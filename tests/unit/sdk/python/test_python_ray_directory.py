@@ -25,7 +25,7 @@ class Counting(unittest.TestCase):
 
     def setUp(self):
         self.directory, self.asked = Directory(), []
-        session = types.SimpleNamespace(ask=self.ask, tell=self.ask, later=lambda f, *args: f(*args), start=self.start, said={},
+        session = types.SimpleNamespace(ask=self.ask, tell=self.tell, later=lambda f, *args: f(*args), start=self.start, said={},
                                         process="p", closed=False, close=lambda: None)
         self.enterContext(unittest.mock.patch.object(_session, "_current", session))
         gc.disable()  # the end of a reference is a message, which must not come while another one is handled
@@ -34,6 +34,9 @@ class Counting(unittest.TestCase):
 
     def ask(self, method, *args):
         return asyncio.run(getattr(self.directory, method)(*args))
+
+    def tell(self, method, *args, keeps=()):
+        return self.ask(method, *args)
 
     def start(self, method, *args):
         """A question that answer() answers."""
@@ -123,6 +126,14 @@ class Counting(unittest.TestCase):
             self.assertEqual((_refs.get(first), _refs.get(_refs.get(second)[0])), ("inner", "innermost"))
             del got, first, second
             self.assertEqual(self.values(), {})
+
+    def test_references_in_a_value_are_kept_until_the_directory_has_it(self):
+        session, put = _session.current(), []
+        session.tell = lambda *message, keeps=(): put.append(keeps) if message[0] == "put" else self.tell(*message)
+        for make in _refs.put, self.reference:
+            inner = self.reference("inner")
+            _packing.to_bytes(make([inner]))
+            self.assertIn([inner], put)
 
     def test_a_reference_in_a_result_that_does_not_pickle_is_not_held(self):
         reference = self.reference("inner")
