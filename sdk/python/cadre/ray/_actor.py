@@ -70,11 +70,11 @@ class Calls:
         self.handles, self.gone = 0, False
 
     def submit(self, name, args, kwargs, options, most=-1):
-        """most: how many calls may be without an answer, with this one; -1: any number."""
+        """most: how many calls may be without an answer, with this one; -1 or 0: any number."""
         promise, number = Promise(), f"{self._prefix}-{next(self._numbers)}"
         left = options.get("max_task_retries")
         left = self.info.get("retries", 0) if left is None else left
-        if most >= 0:
+        if most > 0:
             self._count(promise, name, most)
         self._open.add(weakref.ref(promise, self._open.discard))
         late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
