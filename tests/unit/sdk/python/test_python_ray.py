@@ -343,7 +343,9 @@ class Refused(RunCase):
             def __init__(self):
                 self.n = 0
 
-            def dies(self, file, times):
+            def dies(self, file, times, begins=None):
+                while begins and not os.path.exists(begins):
+                    time.sleep(0.01)
                 with open(file, "a+", encoding="utf-8") as f:
                     f.write(".")
                     if f.tell() <= times:
@@ -365,7 +367,10 @@ class Refused(RunCase):
         dies = ray.remote(max_restarts=-1, max_task_retries=1)(Dies).remote()
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/file"
-            refs = [dies.dies.remote(file, 1), *(dies.add.remote() for _ in range(5))]
+            refs = [dies.dies.remote(file, 1, f"{folder}/begins"), *(dies.add.remote() for _ in range(5))]
+            dies._calls().group.call("pid", rank=0)  # now the process has all calls
+            with open(f"{folder}/begins", "x", encoding="utf-8"):
+                pass
             self.assertEqual(ray.get(refs), [1, 2, 3, 4, 5, 6])
             self.assertEqual(ray.get(dies.dies.options(max_task_retries=-1).remote(file, 3)), 1)
             with self.assertRaises(ray.exceptions.ActorUnavailableError):
@@ -395,7 +400,7 @@ class Refused(RunCase):
         with self.assertRaisesRegex(ray.exceptions.PendingCallsLimitExceeded, "wait could not be submitted to Waits .* than 2 tasks"):
             waits.wait.remote()
         self.assertEqual(ray.wait(waiting, timeout=0.1), ([], waiting))
-        for wrong in 0, -2, "many":
+        for wrong in -2, "many":
             with self.assertRaisesRegex(ValueError, "max_pending_calls"):
                 ray.remote(max_pending_calls=wrong)(Waits)
         with self.assertRaisesRegex(TypeError, "retry_exceptions"):
@@ -838,6 +843,19 @@ class Alone(unittest.TestCase):
             calls._told(None, 0, 1, asked)
             self.session.tell.assert_called_once_with("drop", ["actor"])
             self.session.tell.reset_mock()
+
+    def test_the_group_of_a_detached_actor_that_has_crashed_is_deleted(self):
+        from cadre.ray import _names
+
+        group = unittest.mock.Mock()
+        group.info.return_value, group.call.side_effect = {"ready": False}, self.cadre.Unavailable("it has failed")
+        self.session.client = types.SimpleNamespace(group=lambda _: group)
+        for is_last, is_detached in (True, False), (False, True), (True, True):
+            group.close.assert_not_called()
+            self.session.ask = lambda *_: is_last
+            record = {"state": "ALIVE", "group": "g", "detached": is_detached, "restarts": 0}
+            self.assertTrue(_names.has_crashed(self.session, "actor", record))
+        group.close.assert_called_once()
 
     def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
         for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):
