@@ -305,7 +305,29 @@ def taking(hand_over=False):
     finally:
         _ask.refs = before
     if hand_over and refs:  # the new holder may drop them as soon as it has the pickle
-        _session.current().ask("hold", _ids_of(refs))
+        later = getattr(_ask, "later", None)
+        if later is None:
+            _session.current().ask("hold", _ids_of(refs))
+        else:
+            later += refs
+
+
+@contextlib.contextmanager
+def holding_later():
+    """For a loop of asyncio, which must not wait: returns a list of the references that taking(hand_over=True) hands over on
+    this thread meanwhile. Before a pickle with them is sent, hold() has to be awaited.
+    """
+    _ask.later = refs = []
+    try:
+        yield refs
+    finally:
+        _ask.later = None
+
+
+async def hold(refs):
+    asked = _session.current().start("hold", _ids_of(refs)) if refs else None
+    if asked is not None:
+        await asked
 
 
 def _ids_of(refs):

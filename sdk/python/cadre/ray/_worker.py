@@ -211,7 +211,11 @@ class Actor(_Base):
             else:
                 args, kwargs = _open(packed)
             value = self._find(name)(*args, **kwargs)
-            return give(await value if inspect.isawaitable(value) else value)
+            value = await value if inspect.isawaitable(value) else value
+            with _refs.holding_later() as refs:
+                answer = give(value)
+            await _refs.hold(refs)
+            return answer
         except SystemExit as e:
             self._leave(e)
         except BaseException as e:
