@@ -7,6 +7,7 @@ import secrets
 import sys
 import threading
 import time
+import weakref
 from collections import deque
 
 from .. import _call, _errors
@@ -16,8 +17,9 @@ from ._making import MARK, Making
 from ._refs import Held, ObjectRef, Promise
 
 _SERVED_BY = "cadre.ray._worker:Actor"
-_LOOK_S = 0.2  # how often an actor without handles is asked whether its calls are over
-_LOST_S = 10  # a call that has not begun after this time, while no other one runs, will never begin
+_UNSENT = 5  # tries of a call that has certainly not run, because the process for which it waited has died
+_LOOK_S, _LOOK_MOST_S = 0.2, 5  # how often an actor without handles is asked whether its calls are over: rarely while nothing changes
+_LOST_S = 60  # a call that nobody waits for, and that has not begun after this time while no other one runs, will never begin
 
 
 def method(*args, **options):
@@ -56,49 +58,50 @@ class Calls:
         self.group = session.client.group(info["group"])
         self.group._methods._trust = True
         self.ordered = info["ordered"]
+        self._at = {"rank": self.rank, **({"max_retries": _UNSENT} if info["restarts"] else {})}
         self._lock = threading.RLock()
         self._late = deque()  # of an ordered actor: calls that wait for arguments, or for an earlier call
         self._waiting = set()  # of other actors: calls that wait for arguments
-        self._pending = set()  # promises of calls that count for max_pending_calls, or that may be sent again
-        self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
+        self._pending = set()  # promises of calls that count for max_pending_calls
+        self._open = set()  # weak references to the promises of all calls: without them, nobody waits for an answer
+        self._prefix, self._numbers = f"{session.process}.{secrets.token_hex(4)}", itertools.count(1)
         self.sent = 0
         self.keeps = None
         self.handles, self.gone = 0, False
 
     def submit(self, name, args, kwargs, options, most=-1):
-        """most: how many calls may be without an answer, with this one; -1: any number."""
+        """most: how many calls may be without an answer, with this one; -1 or 0: any number."""
         promise, number = Promise(), f"{self._prefix}-{next(self._numbers)}"
         left = options.get("max_task_retries")
         left = self.info.get("retries", 0) if left is None else left
-        if left or most >= 0:
+        if most > 0:
             self._count(promise, name, most)
+        self._open.add(weakref.ref(promise, self._open.discard))
         late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
         send = functools.partial(self._send, promise, number, name, args, kwargs, options, left)
-        with self._lock:
-            if not late and not (self.ordered and self._late):
-                send()
-            else:
-                self._wait(promise, late, send)
+        try:
+            with self._lock:
+                if not late and not (self.ordered and self._late):
+                    send()
+                else:
+                    self._wait(promise, late, send)
+        except BaseException:  # Ctrl-C: nobody gets the promise
+            promise.cancel()
+            promise.settle(error=self._canceled())
+            raise
         return promise, number
 
     def _count(self, promise, name, most):
         with self._lock:
-            if 0 <= most <= len(self._pending) and self._unanswered() >= most:
+            if most <= len(self._pending) and sum(not other.done() for other in list(self._pending)) >= most:
                 raise exceptions.PendingCallsLimitExceeded(
                     f"The task {name} could not be submitted to {self.info['class']} because more than {most} tasks are queued "
                     "on the actor. This limit can be adjusted with the `max_pending_calls` actor option.")
             self._pending.add(promise)
         promise.add_done_callback(functools.partial(self._pending.discard, promise))
 
-    def _unanswered(self):
-        return sum(not promise.done() for promise in list(self._pending))
-
     def _wait(self, promise, late, send):
         entry = [len(late), send]
-        if self.ordered:
-            self._late.append(entry)
-        else:
-            self._waiting.add(id(entry))
 
         def stop():  # later calls do not wait for it any more
             promise.settle(error=self._canceled())
@@ -115,6 +118,10 @@ class Calls:
                     send()
 
         promise.stop = stop
+        if self.ordered:
+            self._late.append(entry)
+        else:
+            self._waiting.add(id(entry))
         for other in late:
             other.add_done_callback(come)
 
@@ -126,7 +133,7 @@ class Calls:
             with _refs.taking() as refs:
                 packed = packed_arguments(args, kwargs)
                 lane = options.get("concurrency_group") or self.info["lanes"].get(name)
-                method = self.group._methods.get(f"call_{lane}" if lane else "call", {"rank": self.rank})
+                method = self.group._methods.get(f"call_{lane}" if lane else "call", self._at)
                 future = _call.start(self.session.client, method, (number, name, packed))
         except ArgumentFailed as e:
             promise.settle(error=e.error)
@@ -138,7 +145,7 @@ class Calls:
             if left:
                 again = functools.partial(self._send, promise, number, name, args, kwargs, options, max(left - 1, -1))
                 promise.stop = lambda: future.cancel() or promise.settle(error=self._canceled())
-                future.add_done_callback(functools.partial(self._answered, promise, options.get("retry_exceptions"), again))
+                promise.try_with(future, functools.partial(self._answered, promise, options.get("retry_exceptions"), again))
             else:
                 promise.follow(future, self._translate)
 
@@ -153,8 +160,11 @@ class Calls:
         except Exception as e:
             value, error, retry = None, e, False
         if retry:
-            with self._lock:
-                again()
+            try:
+                with self._lock:
+                    again()
+            except BaseException as e:  # nobody else can tell those that wait for the promise
+                promise.settle(error=e)
         else:
             promise.settle(value, error)
 
@@ -208,27 +218,42 @@ class Calls:
             self.session.calls.pop(self.actor, None)
         self._fence()
 
-    def _fence(self, seen=None, since=0.0):
+    def forget(self, handle):
+        """The directory could not count this process for this handle, which was the first one: there is nothing to drop."""
+        vars(handle)["_number"] = 0
+        with self._lock:
+            self.handles -= 1
+            self.gone = not self.handles
+            if self.gone:
+                self.session.calls.pop(self.actor, None)
+        if not self.gone:
+            self.session.tell("hold", [self.actor])  # for others that came meanwhile
+
+    def _fence(self, seen=None, since=0.0, pause=_LOOK_S):
         """Drops the actor when all calls of this process are over, even those that wait. seen: what the actor has
-        said, unchanged since that time.
+        said, unchanged since that time; pause: before the next question.
         """
-        with self._lock:  # a call that is sent just now is counted
-            waits = self._late or self._waiting
-        if waits or self._unanswered():
-            self._fence_later()
+        promises = [ref() for ref in list(self._open)]
+        waits = next((promise for promise in promises if promise is not None and not promise.done()), None)
+        if waits is not None:  # its answer may still be on the way when the actor says that it is over
+            waits.add_done_callback(functools.partial(self.session.later, self._fence))
         elif self.ordered:  # this call comes after all others
-            self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self._drop())
+            self.group.start("fence", rank=self.rank).add_done_callback(functools.partial(self._told, seen, since, pause))
         else:
             asked = self.group.start("calls_of", self._prefix, rank=self.rank, idempotent=True, max_retries=_session._AGAIN)
-            asked.add_done_callback(functools.partial(self._told, seen, since))
+            asked.add_done_callback(functools.partial(self._told, seen, since, pause))
 
-    def _fence_later(self, *args):
-        timer = threading.Timer(_LOOK_S, self.session.later, (self._fence, *args))
+    def _fence_later(self, seen, since, pause):
+        timer = threading.Timer(pause, self.session.later, (self._fence, seen, since, min(2 * pause, _LOOK_MOST_S)))
         timer.daemon = True
         timer.start()
 
-    def _told(self, seen, since, future):
-        if future.exception() is not None:  # the actor is dead
+    def _told(self, seen, since, pause, future):
+        error = future.exception()
+        if _may_live(error):
+            self._fence_later(seen, since, pause)
+            return
+        if error is not None or self.ordered:
             self._drop()
             return
         now, said = time.monotonic(), future.result()
@@ -237,7 +262,7 @@ class Calls:
         if stands and (begun >= self.sent or now >= since + _LOST_S):
             self._drop()
         else:
-            self._fence_later(said, since if stands else now)
+            self._fence_later(said, since if stands else now, pause if said == seen else _LOOK_S)
 
     def _drop(self):
         self.session.tell("drop", [self.actor])
@@ -255,6 +280,13 @@ class Calls:
                 self.group.close()
             except (_errors.NotFound, _errors.Gone):
                 pass
+
+
+def _may_live(error):
+    """Whether an actor may run calls although a question to it had this error: it has too much to do, or the connection was
+    lost.
+    """
+    return isinstance(error, _errors.Throttled) or isinstance(error, _errors.Unavailable) and error.rank is None and error.may_have_run
 
 
 class ActorMethod:
@@ -322,7 +354,7 @@ class ActorHandle(Held):
         return _handle_from, (self._id, self._info, self._counted, self._share() if self._counted else False)
 
     def __del__(self):
-        if vars(self).get("_counted") and not self._session.closed and not sys.is_finalizing():
+        if vars(self).get("_number") and not self._session.closed and not sys.is_finalizing():
             calls = self._session.calls.get(self._id)
             if calls is not None:
                 self._session.later(calls.let_go)
@@ -353,7 +385,11 @@ def _count(handle, is_holder):
         if is_holder:
             handle._session.tell("drop", [handle._id])
     elif not is_holder:
-        handle._session.ask("hold", [handle._id])
+        try:
+            handle._session.ask("hold", [handle._id])
+        except BaseException:
+            handle._calls().forget(handle)
+            raise
 
 
 class ActorClass:

@@ -64,16 +64,28 @@ def _now(session, record):
 
 
 def has_crashed(session, actor, record):
-    """Whether the actor has crashed, and does not start again. If it has, the directory gets to know: its name is free."""
+    """Whether the actor has crashed, and does not start again. If it has, the directory gets to know: its name is free. The
+    group of a detached actor has no handles that are counted, so nobody else would delete it.
+    """
     if record["state"] != "ALIVE" or _now(session, record) == "ALIVE":
         return False
+    group = session.client.group(record["group"])
     try:
-        session.client.group(record["group"]).call("pid", rank=record.get("rank", 0), timeout=_CRASHES_S)
+        group.call("pid", rank=record.get("rank", 0), timeout=_CRASHES_S)
     except (_errors.NotFound, _errors.Gone, _errors.Unavailable) as e:
         if e.may_have_run:  # the process has ended just now, or the connection was lost
             return False
-        session.ask("ended", actor, str(e))
+        is_last = session.ask("ended", actor, str(e))
+        if is_last and record["detached"]:
+            _delete(group)
         return True
     except _errors.Timeout:  # it starts again
         pass
     return False
+
+
+def _delete(group):
+    try:
+        group.close()
+    except (_errors.NotFound, _errors.Gone):
+        pass

@@ -38,8 +38,8 @@ def _count(name, value):
 
 
 def _limit(name, value):
-    if value is not None and not (isinstance(value, int) and (value == -1 or value >= 1)):
-        raise ValueError(f"The keyword {name!r} only accepts None, -1 (no limit) or a positive integer, not {value!r}")
+    if value is not None and not (isinstance(value, int) and value >= -1):
+        raise ValueError(f"The keyword {name!r} only accepts None, -1 or 0 (no limit) or a positive integer, not {value!r}")
 
 
 def _kinds(name, value):

@@ -10,6 +10,7 @@ import time
 from queue import Empty, SimpleQueue
 
 from .. import _errors
+from .._unsent import is_watcher
 from . import _packing, _session
 from .exceptions import (GetTimeoutError, ObjectStoreFullError, ReferenceCountingAssertionError)
 
@@ -20,7 +21,8 @@ _ask = threading.local()  # the references that the pickle of this thread takes 
 class Promise:
     """The state of a reference in this process: not known, a value, or an exception."""
 
-    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_watched", "keeps", "stop")
+    __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_watched", "_attempt",
+                 "keeps", "stop", "__weakref__")
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -28,6 +30,7 @@ class Promise:
         self._future = self._translate = self._value = self._error = None
         self._callbacks = []
         self._watched = False  # what it waits for calls _tell()
+        self._attempt = None  # (future, answered) of a call that may be sent again
         self.keeps = ()  # references that its call took along
         self.stop = None  # cancels parts that were not sent
 
@@ -39,6 +42,19 @@ class Promise:
         if source is not None:
             source.add_done_callback(self._tell)
 
+    def try_with(self, future, answered):
+        """The call is sent, maybe not for the last time. answered(future) settles the promise, or sends the call again."""
+        self._attempt = future, answered
+        future.add_done_callback(self._end_attempt)
+
+    def _end_attempt(self, future):
+        with self._lock:
+            attempt, ends = self._attempt, self._attempt is not None and self._attempt[0] is future
+            if ends:
+                self._attempt = None
+        if ends:
+            attempt[1](future)
+
     def settle(self, value=None, error=None):
         if self._store(value, error):
             self._call_back()
@@ -49,7 +65,7 @@ class Promise:
             if self._settled:
                 return False
             self._value, self._error, self._settled = value, error, True
-            self._future = self._translate = self.stop = None
+            self._future = self._translate = self._attempt = self.stop = None
             self.keeps = ()
             return True
 
@@ -102,25 +118,32 @@ class Promise:
         """Whether the value is there."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self._settled:
-            future = self._future
+            future, take = self._sent()
             if future is not None:
                 try:
                     future.exception(timeout if end is None else max(end - time.monotonic(), 0))
                 except TimeoutError:
                     if not future.done():
                         return False
-                self._take()
+                take()
                 continue
             woken = threading.Event()
             self.add_done_callback(woken.set)
             with self._lock:
-                sent = self._settled or self._future is not None
+                sent = self._settled or self._sent()[0] is not None
             while not sent and not woken.wait(_SLICE_S if end is None else min(_SLICE_S, max(end - time.monotonic(), 0))):
                 if end is not None and time.monotonic() >= end:
                     self.remove_done_callback(woken.set)
                     return False
-                sent = self._settled or self._future is not None
+                sent = self._settled or self._sent()[0] is not None
         return True
+
+    def _sent(self):
+        """Returns (the future to wait for, what to do then). The future is None if another thread does it all."""
+        attempt = self._attempt
+        if attempt is not None and is_watcher():  # no other thread calls back
+            return attempt[0], functools.partial(self._end_attempt, attempt[0])
+        return self._future, self._take
 
     def _take(self):
         future, translate = self._future, self._translate
@@ -282,7 +305,29 @@ def taking(hand_over=False):
     finally:
         _ask.refs = before
     if hand_over and refs:  # the new holder may drop them as soon as it has the pickle
-        _session.current().ask("hold", _ids_of(refs))
+        later = getattr(_ask, "later", None)
+        if later is None:
+            _session.current().ask("hold", _ids_of(refs))
+        else:
+            later += refs
+
+
+@contextlib.contextmanager
+def holding_later():
+    """For a loop of asyncio, which must not wait: returns a list of the references that taking(hand_over=True) hands over on
+    this thread meanwhile. Before a pickle with them is sent, hold() has to be awaited.
+    """
+    _ask.later = refs = []
+    try:
+        yield refs
+    finally:
+        _ask.later = None
+
+
+async def hold(refs):
+    asked = _session.current().start("hold", _ids_of(refs)) if refs else None
+    if asked is not None:
+        await asked
 
 
 def _ids_of(refs):
@@ -390,14 +435,14 @@ def _push(session, name, promise):
 
     def push():
         if isinstance(promise, _Stored):
-            session.tell("put", name, *promise.body())
+            session.tell("put", name, *promise.body(), keeps=promise.keeps)
             return
         value, error = promise.outcome()
         if error is None:
             try:
                 with taking() as refs:
                     body = _packing.as_tensor(_packing.to_bytes(value))
-                session.tell("put", name, "value", body, _ids_of(refs))
+                session.tell("put", name, "value", body, _ids_of(refs), keeps=refs)
                 return
             except (TypeError, _errors.Error) as e:  # it does not pickle, or is too long
                 error = e

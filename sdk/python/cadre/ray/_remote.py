@@ -187,10 +187,13 @@ class Workers:
                 self._give(task, worker)
             except BaseException as e:
                 interrupted = not isinstance(e, Exception)  # Ctrl-C, which may be meant for another task
+                lives = worker is not None and task.worker is not worker  # the task was not sent to it
                 with self.lock:
-                    self.all -= 1
+                    self.all -= not lives
                     if interrupted and worker is None:
                         self.queue.appendleft(task)
+                if lives:
+                    self._is_free(worker)
                 if not interrupted:
                     task.promise.settle(error=e)
                     continue
@@ -216,6 +219,9 @@ class Workers:
                                          archive=session.archive(own), preload=preload, **place)
         except _errors.Invalid as e:
             raise exceptions.TaskUnschedulableError(f"a task: {e}") from None
+        except BaseException:  # Ctrl-C: the group may be there
+            self._end(session.client.group(name))
+            raise
         group._methods._trust = True
         return Worker(group)
 
@@ -249,6 +255,7 @@ class Workers:
         else:
             error = exceptions.of_task(error, task.name)
         if error is not None and not task.promise.done() and task.runs_again_after(error, died):
+            task.worker = None
             with self.lock:
                 self.queue.appendleft(task)
         else:
@@ -293,10 +300,13 @@ class Workers:
             self.all -= 1
             if not self.all and not self.queue and self.session.workers.get(self.key) is self:
                 del self.session.workers[self.key]  # a program may make any number of shapes
+        self._end(worker.group)
+
+    def _end(self, group):
         if self.session.closed:
             return
         try:
-            worker.group.start("group.delete", args={"group": worker.group.name})
+            group.start("group.delete", args={"group": group.name})
         except (RuntimeError, _errors.Error):
             pass  # the session ends
 

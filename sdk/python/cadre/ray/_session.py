@@ -2,6 +2,7 @@
 """init() and shutdown(): the client of this process, and its data about the program."""
 
 import atexit
+import functools
 import json
 import os
 import secrets
@@ -41,6 +42,7 @@ class Session:
         self.directory = client.group(said["directory"])
         self.closed = False
         self.begun_with = dict(os.environ)  # environment of the workers of a local run: later changes do not reach them
+        self.process = secrets.token_hex(4)  # the numbers of its calls of actors begin with it
         self.calls = {}  # id of an actor -> the Calls of this process
         self._archives, self._packing = {}, threading.Lock()
         self.workers = {}  # shape -> the workers that run tasks of this process
@@ -62,13 +64,15 @@ class Session:
                 raise
             return None
 
-    def tell(self, method, *args):
-        """Like ask(), but does not wait. If the directory does not get it, says so on standard error."""
+    def tell(self, method, *args, keeps=()):
+        """Like ask(), but does not wait. If the directory does not get it, says so on standard error. keeps: references that
+        must not be dropped before the answer: messages that are sent again come later than others.
+        """
         future = self.start(method, *args)
         if future is not None:
-            future.add_done_callback(self._told)
+            future.add_done_callback(functools.partial(self._told, keeps))
 
-    def _told(self, future):
+    def _told(self, _keeps, future):
         error = future.exception()
         if error is not None and not self.closed and not isinstance(error, (_errors.NotFound, _errors.Gone)):
             print(f"cadre.ray: the other processes of this program do not learn of {future._method.name}(): {error}",

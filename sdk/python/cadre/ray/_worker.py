@@ -119,11 +119,12 @@ class Actor(_Base):
 
     @_method.register(concurrency=("control", 2))
     def calls_of(self, prefix):
-        """Returns how many calls whose numbers begin with this have begun, and how many calls run, also those of others:
-        a process may call all ranks of a group together, with numbers that begin with something else.
+        """Returns how many calls whose numbers begin with this have begun, and how many calls of the same process run, also
+        those of all ranks of a group together, whose numbers are others.
         """
+        process = prefix.partition(".")[0] + "."
         with self.lock:
-            return [self.begun.get(prefix, 0), len(self.running)]
+            return [self.begun.get(prefix, 0), sum(number.startswith(process) for number in self.running)]
 
     def _begin(self, number, name, stop):
         prefix = number.partition("-")[0]
@@ -210,7 +211,11 @@ class Actor(_Base):
             else:
                 args, kwargs = _open(packed)
             value = self._find(name)(*args, **kwargs)
-            return give(await value if inspect.isawaitable(value) else value)
+            value = await value if inspect.isawaitable(value) else value
+            with _refs.holding_later() as refs:
+                answer = give(value)
+            await _refs.hold(refs)
+            return answer
         except SystemExit as e:
             self._leave(e)
         except BaseException as e:

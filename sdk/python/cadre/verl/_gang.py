@@ -131,11 +131,14 @@ class Gang:
 
     # Calls
 
+    def _number(self):
+        return f"{self._session.process}.{_PREFIX}-{next(_NUMBERS)}"
+
     def each(self, name, pieces, index):
         """Returns references to the results of all ranks. pieces: [(args, kwargs)]; index: the number of each rank's
         piece. Returns None if they are too long for one call.
         """
-        number = f"{_PREFIX}-{next(_NUMBERS)}"
+        number = self._number()
         whole = _Whole(len(self.handles))
         try:
             with _refs.taking() as refs:
@@ -165,7 +168,7 @@ class Gang:
         `wanted` ranks. one: returns (True, the result that the proxy has joined), or (False, the list of results).
         Otherwise returns references to each of them.
         """
-        number, whole = f"{_PREFIX}-{next(_NUMBERS)}", _Whole(len(wanted))
+        number, whole = self._number(), _Whole(len(wanted))
         options = {"dispatch": "SPLIT", "execute": "ALL", "split": {"index": index}, "collect": {"ranks": wanted, "join": False}}
         try:
             future = self._start(name, options, (_rows.send(batch, number, wanted),))

@@ -343,7 +343,9 @@ class Refused(RunCase):
             def __init__(self):
                 self.n = 0
 
-            def dies(self, file, times):
+            def dies(self, file, times, begins=None):
+                while begins and not os.path.exists(begins):
+                    time.sleep(0.01)
                 with open(file, "a+", encoding="utf-8") as f:
                     f.write(".")
                     if f.tell() <= times:
@@ -365,7 +367,10 @@ class Refused(RunCase):
         dies = ray.remote(max_restarts=-1, max_task_retries=1)(Dies).remote()
         with tempfile.TemporaryDirectory() as folder:
             file = f"{folder}/file"
-            refs = [dies.dies.remote(file, 1), *(dies.add.remote() for _ in range(5))]
+            refs = [dies.dies.remote(file, 1, f"{folder}/begins"), *(dies.add.remote() for _ in range(5))]
+            dies._calls().group.call("pid", rank=0)  # now the process has all calls
+            with open(f"{folder}/begins", "x", encoding="utf-8"):
+                pass
             self.assertEqual(ray.get(refs), [1, 2, 3, 4, 5, 6])
             self.assertEqual(ray.get(dies.dies.options(max_task_retries=-1).remote(file, 3)), 1)
             with self.assertRaises(ray.exceptions.ActorUnavailableError):
@@ -395,7 +400,7 @@ class Refused(RunCase):
         with self.assertRaisesRegex(ray.exceptions.PendingCallsLimitExceeded, "wait could not be submitted to Waits .* than 2 tasks"):
             waits.wait.remote()
         self.assertEqual(ray.wait(waiting, timeout=0.1), ([], waiting))
-        for wrong in 0, -2, "many":
+        for wrong in -2, "many":
             with self.assertRaisesRegex(ValueError, "max_pending_calls"):
                 ray.remote(max_pending_calls=wrong)(Waits)
         with self.assertRaisesRegex(TypeError, "retry_exceptions"):
@@ -497,7 +502,7 @@ class Messages(RunCase):
     def test_a_value_that_is_too_long_is_an_error_for_those_who_wait_for_it(self):
         told, promise = [], self.refs.Promise()
 
-        def tell(*message):
+        def tell(*message, **_):
             if message[2] == "value":
                 raise self.cadre.Limit("2 GiB at most")
             told.append(message)
@@ -549,7 +554,7 @@ class Alone(unittest.TestCase):
 
         self.cadre, self.ray = cadre, ray
         said = {"local": {"CPU": 1.0, "GPU": 0.0}, "depth": 0}
-        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None)
+        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None, later=None, process="p")
         self.enterContext(unittest.mock.patch.object(_session, "_current", self.session))
         self.given, self.worker = [], _remote.Worker(unittest.mock.Mock())
         self.enterContext(unittest.mock.patch.object(_remote.Workers, "_new", lambda workers: self.worker))
@@ -621,6 +626,18 @@ class Alone(unittest.TestCase):
         self.answer([5])
         self.assertEqual((task.promise.outcome(), workers.all), ((5, None), 1))
 
+    def test_a_worker_whose_task_ctrl_c_stops_on_its_way_takes_the_next_one(self):
+        from cadre.ray import _remote
+
+        self.session.later = unittest.mock.Mock()
+        for before in [], [self.worker]:
+            workers = next(iter(self.session.workers.values()), None)
+            self.assertEqual(workers.idle if workers else [], before)
+            with unittest.mock.patch.object(_remote.Workers, "_give", side_effect=KeyboardInterrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    self.task.remote("x")
+        self.assertEqual((workers.idle, workers.all), ([self.worker], 1))
+
     def test_one_timer_ends_all_idle_workers(self):
         from cadre.ray import _remote
 
@@ -681,15 +698,27 @@ class Alone(unittest.TestCase):
         session.close()
 
     def calls(self, **info):
-        """How this process calls an actor. sent: the methods that were called."""
+        """How this process calls an actor. sent: the methods that were called; futures: of these calls."""
         from cadre.ray import _actor
 
         self.session.client = unittest.mock.Mock()
         calls = _actor.Calls(self.session, "actor", {"group": "g", "class": "C", "ordered": True, "lanes": {}, "restarts": 0, **info})
-        self.sent = []
-        start = unittest.mock.patch("cadre._call.start", lambda _client, _method, args: self.sent.append(args[1]) or unittest.mock.Mock())
-        self.enterContext(start)
+        self.sent, self.futures = [], []
+        self.enterContext(unittest.mock.patch("cadre._call.start", self.start))
         return calls
+
+    def start(self, _client, _method, args):
+        future = unittest.mock.Mock()
+        future.done.return_value = False
+        self.sent.append(args[1])
+        self.futures.append(future)
+        return future
+
+    def end(self, future, result=None, error=None):
+        """Ends a call of an actor."""
+        future.done.return_value, future.exception.return_value, future.result.return_value = True, error, [result]
+        for call in future.add_done_callback.call_args_list:
+            call.args[0](future)
 
     def test_a_canceled_call_that_waits_for_an_argument_does_not_stop_later_ones(self):
         from cadre.ray import _refs
@@ -713,6 +742,38 @@ class Alone(unittest.TestCase):
         calls.submit("g", (), {}, {})
         canceled.cancel()
         self.assertEqual((self.sent, calls.waits()), (["g"], False))
+
+    def test_a_call_that_ctrl_c_interrupts_does_not_wait_for_ever(self):
+        for interrupted in KeyboardInterrupt, SystemError:
+            calls = self.calls()
+            with unittest.mock.patch("cadre._call.start", side_effect=interrupted), self.assertRaises(interrupted):
+                calls.submit("f", (), {}, {}, most=1)
+            again, _ = calls.submit("f", (), {}, {"max_task_retries": 1}, most=1)
+            with unittest.mock.patch("cadre._call.start", side_effect=interrupted):
+                with unittest.mock.patch.object(calls, "_explained", return_value=self.ray.exceptions.ActorUnavailableError("it died")):
+                    self.end(self.futures[-1], error=self.cadre.Unavailable("it died", rank=0))
+            self.assertIsInstance(again.outcome()[1], interrupted)
+
+    def test_a_callback_may_wait_for_a_call_that_may_be_sent_again(self):
+        from cadre.ray import _packing, _refs
+
+        calls = self.calls()
+        promise, _ = calls.submit("f", (), {}, {"max_task_retries": 1, "retry_exceptions": True})
+        raised, value = _packing.Raised(KeyError("once"), "f"), [7]
+        self.futures[0].exception.return_value, self.futures[0].result.return_value = None, raised
+        start = self.start
+
+        def start_answered(*call):
+            future = start(*call)
+            future.exception.return_value, future.result.return_value = None, value
+            return future
+
+        with unittest.mock.patch.object(_refs, "is_watcher", return_value=True), unittest.mock.patch("cadre._call.start", start_answered):
+            self.assertTrue(promise.wait(5))
+        self.assertEqual((promise.outcome(), self.sent), ((7, None), ["f", "f"]))
+        for future in self.futures:  # the thread that calls back comes later
+            self.end(future, 8)
+        self.assertEqual((promise.outcome(), self.sent), ((7, None), ["f", "f"]))
 
     def test_an_actor_without_handles_is_asked_until_all_of_its_calls_are_over(self):
         from cadre.ray import _actor, _refs
@@ -740,6 +801,8 @@ class Alone(unittest.TestCase):
             later.append((calls._fence,))
             self.assertIsNone(look())  # an argument is late
             late._promise.settle(1)
+            self.assertEqual(later, [])  # the actor is not asked before the answer
+            self.end(self.futures[1])
             for said in (1, 1), (2, 1), (2, 0):
                 self.assertEqual(look(*said).args[0], "calls_of")
                 self.assertEqual(told, [])
@@ -752,6 +815,47 @@ class Alone(unittest.TestCase):
             now.return_value = _actor._LOST_S
             look(1, 0)
             self.assertEqual(len(told), 2)
+
+    def test_an_actor_without_handles_does_not_end_before_its_answers_are_here(self):
+        self.session.later, self.session.tell = lambda f, *args: f(*args), unittest.mock.Mock()
+        for is_ordered in True, False:
+            calls = self.calls(ordered=is_ordered)
+            start, waiting = calls.group.start, [calls.submit("f", (), {}, {})[0] for _ in range(2)]
+            calls.submit("f", (), {}, {})  # nobody waits for this one
+            calls._fence()
+            for future in self.futures[1::-1]:
+                start.assert_not_called()
+                self.end(future)
+            start.assert_called_once()
+            del waiting
+
+    def test_an_actor_that_cannot_be_asked_now_is_asked_again(self):
+        self.session.tell, asked = unittest.mock.Mock(), unittest.mock.Mock()
+        errors = self.cadre.Throttled("too many calls"), self.cadre.Unavailable("lost", may_have_run=True)
+        for is_ordered in True, False:
+            calls = self.calls(ordered=is_ordered)
+            with unittest.mock.patch.object(threading, "Timer") as timer:
+                for asked.exception.return_value in errors:
+                    calls._told(None, 0, 1, asked)
+                self.session.tell.assert_not_called()
+                self.assertEqual(timer.call_count, 2)
+            asked.exception.return_value = self.cadre.Unavailable("it died", rank=0, may_have_run=True)
+            calls._told(None, 0, 1, asked)
+            self.session.tell.assert_called_once_with("drop", ["actor"])
+            self.session.tell.reset_mock()
+
+    def test_the_group_of_a_detached_actor_that_has_crashed_is_deleted(self):
+        from cadre.ray import _names
+
+        group = unittest.mock.Mock()
+        group.info.return_value, group.call.side_effect = {"ready": False}, self.cadre.Unavailable("it has failed")
+        self.session.client = types.SimpleNamespace(group=lambda _: group)
+        for is_last, is_detached in (True, False), (False, True), (True, True):
+            group.close.assert_not_called()
+            self.session.ask = lambda *_: is_last
+            record = {"state": "ALIVE", "group": "g", "detached": is_detached, "restarts": 0}
+            self.assertTrue(_names.has_crashed(self.session, "actor", record))
+        group.close.assert_called_once()
 
     def test_a_result_without_the_parts_of_num_returns_is_an_error(self):
         for result, kind in (None, TypeError), ({1, 2}, TypeError), ({"a": 1, "b": 2}, TypeError), ([1], ValueError):

@@ -25,8 +25,8 @@ class Counting(unittest.TestCase):
 
     def setUp(self):
         self.directory, self.asked = Directory(), []
-        session = types.SimpleNamespace(ask=self.ask, tell=self.ask, later=lambda f, *args: f(*args), start=self.start, said={},
-                                        closed=False, close=lambda: None)
+        session = types.SimpleNamespace(ask=self.ask, tell=self.tell, later=lambda f, *args: f(*args), start=self.start, said={},
+                                        process="p", closed=False, close=lambda: None)
         self.enterContext(unittest.mock.patch.object(_session, "_current", session))
         gc.disable()  # the end of a reference is a message, which must not come while another one is handled
         self.addCleanup(gc.enable)
@@ -34,6 +34,9 @@ class Counting(unittest.TestCase):
 
     def ask(self, method, *args):
         return asyncio.run(getattr(self.directory, method)(*args))
+
+    def tell(self, method, *args, keeps=()):
+        return self.ask(method, *args)
 
     def start(self, method, *args):
         """A question that answer() answers."""
@@ -74,10 +77,11 @@ class Counting(unittest.TestCase):
 
     def test_a_handle_that_comes_while_the_last_one_goes_is_counted(self):
         session, ended = _session.current(), []
-        info = {"group": "g", "class": "C", "ordered": True, "methods": {}}
+        info = {"group": "g", "class": "C", "ordered": True, "methods": {}, "restarts": 0}
         session.calls, session.client, session.later = {}, unittest.mock.Mock(), lambda *call: ended.append(call)
         start = session.client.group.return_value.start
-        start.return_value.add_done_callback = lambda f: f(None)
+        start.return_value.exception.return_value = None
+        start.return_value.add_done_callback = lambda f: f(start.return_value)
 
         def let_go():
             while ended:
@@ -100,6 +104,16 @@ class Counting(unittest.TestCase):
         let_go()
         self.assertEqual(self.values(), {})
 
+    def test_a_handle_that_could_not_be_counted_is_not_dropped(self):
+        session, info = _session.current(), {"group": "g", "class": "C", "ordered": True, "methods": {}, "restarts": 0}
+        session.calls, session.client = {}, unittest.mock.Mock()
+        self.ask("hold", ["actor"])  # by somebody else
+        with unittest.mock.patch.object(session, "ask", side_effect=TimeoutError), self.assertRaises(TimeoutError):
+            _actor._handle_from("actor", info, True, False)
+        gc.collect()
+        self.assertEqual((session.calls, self.values()["actor"].holders), ({}, 1))
+        session.client.group.return_value.start.assert_not_called()
+
     def test_references_in_a_value_are_held_as_long_as_the_value(self):
         for make in _refs.put, self.reference:
             outer = make([self.reference("inner"), make([self.reference("innermost")])])
@@ -112,6 +126,14 @@ class Counting(unittest.TestCase):
             self.assertEqual((_refs.get(first), _refs.get(_refs.get(second)[0])), ("inner", "innermost"))
             del got, first, second
             self.assertEqual(self.values(), {})
+
+    def test_references_in_a_value_are_kept_until_the_directory_has_it(self):
+        session, put = _session.current(), []
+        session.tell = lambda *message, keeps=(): put.append(keeps) if message[0] == "put" else self.tell(*message)
+        for make in _refs.put, self.reference:
+            inner = self.reference("inner")
+            _packing.to_bytes(make([inner]))
+            self.assertIn([inner], put)
 
     def test_a_reference_in_a_result_that_does_not_pickle_is_not_held(self):
         reference = self.reference("inner")

@@ -13,7 +13,7 @@ import unittest
 import unittest.mock
 
 from cadre import _value
-from cadre.ray import _packing, _refs, _worker
+from cadre.ray import _packing, _refs, _session, _worker
 from python_case import main
 
 
@@ -77,17 +77,41 @@ class Async(unittest.TestCase):
         self.assertEqual(asyncio.run(run()), [[1, 1], [2, 2]])
 
 
-    def test_it_says_which_calls_have_begun_and_how_many_run(self):
+    def test_a_reference_in_a_result_is_held_before_the_answer_and_does_not_stop_the_loop(self):
+        asked, session = [], unittest.mock.Mock()
+
+        def start(*message):
+            asked.append(message)
+            future = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_later(0.01, future.set_result, None)
+            return future
+
+        async def run():
+            answer = asyncio.create_task(self.actor._run_async("p.a-1", "twice", _packing.Packed((([[reference]], {}),))))
+            while not asked:
+                await asyncio.sleep(0)
+            self.assertFalse(answer.done())
+            return await answer
+
+        reference = _refs.ObjectRef(_refs.Promise(), "name", session)
+        session.start, session.closed = start, True
+        with unittest.mock.patch.object(_session, "_current", session):
+            self.assertIs(type(asyncio.run(run())), _value.Body)
+        self.assertEqual(asked, [("hold", ["name"])])
+        session.ask.assert_not_called()
+
+    def test_it_says_which_calls_have_begun_and_how_many_of_a_process_run(self):
         said = []
 
         async def look(_):
-            said.append((self.actor.calls_of("a"), self.actor.calls_of("b"), self.actor.calls_of("c")))
+            said.append((self.actor.calls_of("p.a"), self.actor.calls_of("p.b"), self.actor.calls_of("q.c")))
 
         self.look = look
-        for number in "a-1", "a-2", "b-1":
+        for number in "p.a-1", "p.a-2", "p.b-1", "q.c-1":
             asyncio.run(self.actor._run_async(number, "look", [number], list))
-        self.assertEqual(said, [([1, 1], [0, 1], [0, 1]), ([2, 1], [0, 1], [0, 1]), ([2, 1], [1, 1], [0, 1])])
-        self.assertEqual(self.actor.calls_of("a"), [2, 0])
+        self.assertEqual(said, [([1, 1], [0, 1], [0, 0]), ([2, 1], [0, 1], [0, 0]), ([2, 1], [1, 1], [0, 0]),
+                                ([2, 0], [1, 0], [1, 1])])
+        self.assertEqual(self.actor.calls_of("p.a"), [2, 0])
 
 
 class Canceling(TasksCase):
