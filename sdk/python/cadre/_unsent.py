@@ -15,6 +15,10 @@ class Watcher(threading.Thread):
     """The thread of a client that calls back. Nothing may hold it up for long, because all callbacks wait for it."""
 
 
+class Sender(threading.Thread):
+    """A thread of a client that sends the calls which wait for a group to start."""
+
+
 def is_watcher():
     """Whether this thread is a Watcher."""
     return isinstance(threading.current_thread(), Watcher)
@@ -112,7 +116,7 @@ class Unsent:
                     client._held_up[group].append(self)
                 else:
                     queue = deque([self])
-                    threading.Thread(target=_send_all, args=(client, group, queue), daemon=True, name="cadre-calls").start()
+                    Sender(target=_send_all, args=(client, group, queue), daemon=True, name="cadre-calls").start()
                     client._held_up[group] = queue
         except RuntimeError as e:  # there are too many threads
             if self._take():

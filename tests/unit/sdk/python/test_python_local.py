@@ -105,6 +105,32 @@ class Groups(RunCase):
             self.assertEqual([f.result(SLOW_S) for f in late], [[1], [2], [3], [4]])
             self.assertEqual(client._held_up, {})
 
+    @contextlib.contextmanager
+    def a_group_that_starts_later(self):
+        """Yields a client, a group, the future of a pickle from it, and another group, which starts when the
+        first one has ended. The pickle comes after first.open_gate().
+        """
+        with cadre.local(gpus=1) as client:
+            first = client.Group("trials:Trials", gpus=1)
+            first.add(1)
+            later = client.Group("trials:Trials", gpus=1)
+            first.start("wait_for_gate")
+            yield client, first, first.start("not_json", rank=0), later
+
+    def test_what_a_callback_raises_is_no_error_of_calls_that_wait_for_a_group(self):
+        with self.a_group_that_starts_later() as (client, first, pickled, later):
+            waits = later.start("keep", pickled)
+            first.open_gate()
+            while not client._held_up:
+                time.sleep(0.01)
+            client._raised = KeyError("of a callback")
+            time.sleep(0.5)
+            self.assertFalse(waits.done())
+            with self.assertRaisesRegex(KeyError, "of a callback"):
+                first.place()
+            first.close()
+            self.assertEqual(waits.result(SLOW_S), [1])
+
     def test_groups_are_found_by_name(self):
         with cadre.local() as client:
             client.Group("accumulator:Accumulator", name="mine")
