@@ -166,7 +166,7 @@ def _send_document(client, request, body):
         _free(handle, room)  # the call owns it from now on
 
 
-_READY_S = 600  # how long calls wait for their group
+_READY_S = 600  # how long calls without a deadline wait for their group
 _AGAIN_S = 0.05
 _MODES = {number: name for name, number in lib.DISPATCH.items()}
 _ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
@@ -176,7 +176,7 @@ def _ask(future, request, look):
     """Returns look(info) as soon as it finds something in the group's info. The time for that counts for the call."""
     client, method, unsent = future._client, future._method, future._unsent
     begun, has_end = time.monotonic(), bool(request.timeout_ms)
-    limit = min(request.timeout_ms / 1000, _READY_S) if has_end else _READY_S
+    limit = request.timeout_ms / 1000 if has_end else _READY_S
     while True:
         left = begun + limit - time.monotonic()
         info = client.group(method.group).info(timeout=max(left, _AGAIN_S) if has_end else None)

@@ -110,6 +110,9 @@ class Unsent:
         """Another thread sends it, after earlier calls of its group."""
         client, group = self._future._client, self._future._method.group
         self._taken = False
+        if self.canceled:  # perhaps while it was taken
+            self._fail(self.canceled)
+            return None
         try:
             with client._lock:
                 if group in client._held_up:
@@ -119,8 +122,7 @@ class Unsent:
                     Sender(target=_send_all, args=(client, group, queue), daemon=True, name="cadre-calls").start()
                     client._held_up[group] = queue
         except RuntimeError as e:  # there are too many threads
-            if self._take():
-                self._end(0, e)
+            self._fail(e)
         return None
 
     def _take(self):
@@ -135,9 +137,13 @@ class Unsent:
             if future._unsent is None:
                 return False
             self.canceled = _errors.Canceled(f"{future._method.name}() of {future._method.group} was not sent: {why}")
-        if self._take():
-            self._end(0, self.canceled)
+        self._fail(self.canceled)
         return True
+
+    def _fail(self, error):
+        """Does not send it, unless another thread does or has done so."""
+        if self._take():
+            self._end(0, error)
 
     def _end(self, call_id, error):
         """From here on, it is the future of a call that was sent, or that has failed."""
