@@ -81,7 +81,7 @@ class Moments(GroupCase):
 
         def canceled(future):
             tried.append(future.cancel())
-            raise HoldsUp
+            raise HoldsUp(lambda info: None)
 
         f = cadre._future.Future.behind(self.client, self.group._methods.get("say", {}), [held], canceled)
         held.cancel()
