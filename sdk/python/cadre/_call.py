@@ -13,7 +13,7 @@ from ._kept import Kept
 from ._method import call as running_call
 from ._method import registered
 from ._reference import Ref
-from ._unsent import HoldsUp, is_watcher
+from ._unsent import AGAIN_S, READY_S, HoldsUp, is_watcher, not_told
 from ._value import Batch, encode_call, encode_result, list_of
 
 _PREPARED_MAX = 256  # methods with options that one group remembers
@@ -138,6 +138,8 @@ def _send(future, args, lazy):
     client, method = future._client, future._method
     body = _body_of(args, method.name)
     request = lib.Request.from_buffer_copy(method.request)
+    if future._unsent is not None:
+        future._unsent.count_wait(request)
     if body.kind == "pickle":
         mode = _mode_of(future, request)
         if mode is not None and not _split.goes_whole(mode):
@@ -166,8 +168,6 @@ def _send_document(client, request, body):
         _free(handle, room)  # the call owns it from now on
 
 
-_READY_S = 600  # how long calls wait for their group
-_AGAIN_S = 0.05
 _MODES = {number: name for name, number in lib.DISPATCH.items()}
 _ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
 
@@ -175,11 +175,16 @@ _ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
 def _ask(future, request, look):
     """Returns look(info) as soon as it finds something in the group's info. The time for that counts for the call."""
     client, method, unsent = future._client, future._method, future._unsent
+    if unsent is not None and is_watcher():
+        found = look(unsent.info) if unsent.info else None
+        if found is None:
+            raise HoldsUp(look)
+        return found
     begun, has_end = time.monotonic(), bool(request.timeout_ms)
-    limit = min(request.timeout_ms / 1000, _READY_S) if has_end else _READY_S
+    limit = request.timeout_ms / 1000 if has_end else READY_S
     while True:
         left = begun + limit - time.monotonic()
-        info = client.group(method.group).info(timeout=max(left, _AGAIN_S) if has_end else None)
+        info = client.group(method.group).info(timeout=max(left, AGAIN_S) if has_end else None)
         found, took = look(info), time.monotonic() - begun
         if found is not None:
             if has_end:
@@ -188,10 +193,8 @@ def _ask(future, request, look):
         if unsent is not None and unsent.canceled:
             raise unsent.canceled
         if took >= limit:
-            raise (_errors.Timeout if has_end else _errors.Unavailable)(
-                f"{method.name}() was not sent: no rank of {method.group} has told its methods within {limit:g} s: "
-                f"{info.get('message', 'none is connected')}")
-        time.sleep(_AGAIN_S)  # the group is starting
+            raise not_told(method, info)
+        time.sleep(AGAIN_S)  # the group is starting
 
 
 def _modes_of(future, request):
@@ -202,8 +205,6 @@ def _modes_of(future, request):
     key = method.group, method.role
     known = client._groups.get(key)
     if known is None:
-        if future._unsent is not None and is_watcher():
-            raise HoldsUp
         known = client._groups[key] = _ask(future, request, lambda info: _methods_in(info, method.role))
     return known.get(method.name, ("ONE_TO_ALL", "ALL"))
 

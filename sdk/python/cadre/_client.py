@@ -20,7 +20,7 @@ from ._group import Group
 from ._kept import Kept
 from ._pool import Pool
 from ._reference import Ref
-from ._unsent import Watcher, call_back
+from ._unsent import Watcher, call_back, is_watcher
 
 _open = weakref.WeakSet()
 _forks = [0]  # how many forks made this process
@@ -401,7 +401,7 @@ class Client:
 
     def _raise_of_callbacks(self):
         """Only on threads of the program: those of the client have nobody to tell."""
-        if self._raised and threading.current_thread() not in (self._watcher, self._supplies.thread):
+        if self._raised and threading.current_thread() is not self._supplies.thread and not is_watcher():
             raised, self._raised = self._raised, None
             raise raised
 

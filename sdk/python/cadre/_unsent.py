@@ -8,6 +8,8 @@ from collections import deque
 
 from . import _errors
 
+READY_S = 600  # how long calls without a deadline wait for their group
+AGAIN_S = 0.05
 _SLICE_S = 0.1  # how long what a callback raised has to wait at most
 
 
@@ -21,7 +23,13 @@ def is_watcher():
 
 
 class HoldsUp(Exception):
-    """Sending this call may take long, and a Watcher has tried it."""
+    """Sending this call may take long, and a Watcher has tried it. look(info) finds what it needs in the group's info, once
+    that says so.
+    """
+
+    def __init__(self, look):
+        super().__init__()
+        self.look = look
 
 
 def call_back(f, future):
@@ -50,7 +58,8 @@ class Unsent:
     id.
     """
 
-    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "_taken", "canceled", "_over")
+    __slots__ = ("_future", "_others", "_send", "_lock", "_left", "_callbacks", "taken", "canceled", "_over", "since", "end",
+                 "look", "info")
 
     def __init__(self, future, others, send):
         self._future = future
@@ -59,9 +68,12 @@ class Unsent:
         self._lock = threading.RLock()  # a signal handler may use the future, too
         self._left = len(others)  # those that are not answered
         self._callbacks = []
-        self._taken = False  # a thread sends it, or has canceled it
+        self.taken = False  # a thread sends it, or has canceled it
         self.canceled = None  # the error, if nobody wants it any more
         self._over = threading.Event()
+        self.since = self.end = None  # when its wait for the group began, and its deadline
+        self.look = None  # of HoldsUp, after the first attempt
+        self.info = None  # what the group says about itself, as a Sender knows it
 
     def begin(self):
         """Sends the call as soon as the others are answered: at once, if they are."""
@@ -88,15 +100,28 @@ class Unsent:
 
     def _send_now(self):
         """Returns the exception that it raises."""
+        future = self._future
+        if is_watcher() and future._method.group in future._client._held_up:
+            self._hand_over()  # earlier calls of the group come first
+            return None
+        error = self.send()
+        if not isinstance(error, HoldsUp):
+            return error
+        self._hand_over()
+        return None
+
+    def send(self):
+        """Returns the exception that it raises. After HoldsUp, it still has to be sent."""
         if not self._take():
             return None
         call_id, error = 0, None
         try:
-            if self._future._method.group in self._future._client._held_up and is_watcher():
-                raise HoldsUp  # earlier calls of the group come first
             call_id = self._send(self._future)
-        except HoldsUp:
-            return self._hand_over()
+        except HoldsUp as e:
+            self.look, self.taken = e.look, False
+            if self.canceled:  # perhaps while it was taken
+                self.fail(self.canceled)
+            return e
         except BaseException as e:
             error = e
         self._end(call_id, error)
@@ -104,24 +129,28 @@ class Unsent:
 
     def _hand_over(self):
         """Another thread sends it, after earlier calls of its group."""
-        client, group = self._future._client, self._future._method.group
-        self._taken = False
+        client, method = self._future._client, self._future._method
+        self.since, timeout_ms = time.monotonic(), method.request.timeout_ms
+        self.end = self.since + timeout_ms / 1000 if timeout_ms else None
         try:
             with client._lock:
-                if group in client._held_up:
-                    client._held_up[group].append(self)
+                if method.group in client._held_up:
+                    client._held_up[method.group].append(self)
                 else:
                     queue = deque([self])
-                    threading.Thread(target=_send_all, args=(client, group, queue), daemon=True, name="cadre-calls").start()
-                    client._held_up[group] = queue
+                    Sender(client, method.group, queue).start()
+                    client._held_up[method.group] = queue
         except RuntimeError as e:  # there are too many threads
-            if self._take():
-                self._end(0, e)
-        return None
+            self.fail(e)
+
+    def count_wait(self, request):
+        """The time for which it has waited for the group counts for the call."""
+        if self.end is not None:
+            request.timeout_ms = max(round((self.end - time.monotonic()) * 1000), 1)
 
     def _take(self):
         with self._lock:
-            taken, self._taken = self._taken, True
+            taken, self.taken = self.taken, True
             return not taken
 
     def cancel(self, why="it was canceled"):
@@ -131,9 +160,13 @@ class Unsent:
             if future._unsent is None:
                 return False
             self.canceled = _errors.Canceled(f"{future._method.name}() of {future._method.group} was not sent: {why}")
-        if self._take():
-            self._end(0, self.canceled)
+        self.fail(self.canceled)
         return True
+
+    def fail(self, error):
+        """Does not send it, unless another thread does or has done so."""
+        if self._take():
+            self._end(0, error)
 
     def _end(self, call_id, error):
         """From here on, it is the future of a call that was sent, or that has failed."""
@@ -179,12 +212,81 @@ class Unsent:
         return True
 
 
-def _send_all(client, group, queue):
-    """Sends the calls that wait for a group to start, in their order."""
-    while True:
-        queue[0]._send_now()
-        with client._lock:
-            queue.popleft()
-            if not queue:
-                del client._held_up[group]
-                return
+class Sender(Watcher):
+    """The thread of a client that sends the calls which wait for one group to start, in their order. It asks the group once
+    for all of them. If it calls back, nothing may hold it up either.
+    """
+
+    def __init__(self, client, group, queue):
+        super().__init__(daemon=True, name="cadre-calls")
+        self._client = client
+        self._group = group
+        self._queue = queue
+        self._asked = None  # the future of the group's info
+        self._said = {}  # the last one
+
+    def run(self):
+        info = error = None
+        while self._send(info, error):
+            if info or error:
+                time.sleep(AGAIN_S)  # the group is starting
+            info, error = self._look()
+
+    def _look(self):
+        """Waits a moment at most. Returns the group's info, or the error instead; neither, if they come later."""
+        try:
+            if self._asked is None:
+                self._asked = self._client.group(self._group).start("group.info")
+            error = self._asked.exception(AGAIN_S)
+        except TimeoutError:
+            return None, None
+        except RuntimeError as e:  # the client was closed
+            return None, e
+        asked, self._asked = self._asked, None
+        if error is not None:
+            return None, error
+        self._said = asked.result()
+        return self._said, None
+
+    def _send(self, info, error):
+        """Sends the calls that can be sent. Those behind the first one that cannot be sent wait for it, and end if they are
+        late. Returns False if no call is left.
+        """
+        for call in self._late():
+            call.fail(not_told(call._future._method, self._said))
+        while True:
+            first = self._first()
+            if first is None:
+                return False
+            if first.look is None or info and first.look(info) is not None:
+                first.info = info
+                first.send()
+            elif error is not None and not (first.end and isinstance(error, _errors.Unavailable)):
+                first.fail(error)
+            elif first.end is None and time.monotonic() >= first.since + READY_S:
+                first.fail(not_told(first._future._method, self._said))
+            else:
+                return True
+
+    def _late(self):
+        now = time.monotonic()
+        with self._client._lock:
+            return [call for call in self._queue if call.end is not None and now >= call.end]
+
+    def _first(self):
+        """Returns the first call that is not sent. If there is none, later calls get another thread."""
+        with self._client._lock:
+            while self._queue and self._queue[0].taken:
+                self._queue.popleft()
+            if self._queue:
+                return self._queue[0]
+            del self._client._held_up[self._group]
+            return None
+
+
+def not_told(method, info):
+    """The error of a call that was not sent, because it has waited too long for its group."""
+    timeout = method.request.timeout_ms / 1000
+    return (_errors.Timeout if timeout else _errors.Unavailable)(
+        f"{method.name}() was not sent: no rank of {method.group} has told its methods within {timeout or READY_S:g} s: "
+        f"{info.get('message', 'none is connected')}")

@@ -9,6 +9,7 @@ import unittest.mock
 
 import cadre
 import cadre._future
+from cadre._unsent import HoldsUp
 from python_case import GroupCase, main
 
 
@@ -74,6 +75,18 @@ class Moments(GroupCase):
             self.assertRaises(KeyboardInterrupt, self.group.start, "say", held)
         self.assertEqual(self.client.pending, 1)
         self.assertTrue(held.cancel())
+
+    def test_a_call_that_is_canceled_while_the_thread_for_callbacks_tries_to_send_it_is_not_sent_again(self):
+        tried, held = [], self.group.start("hold")
+
+        def canceled(future):
+            tried.append(future.cancel())
+            raise HoldsUp(lambda info: None)
+
+        f = cadre._future.Future.behind(self.client, self.group._methods.get("say", {}), [held], canceled)
+        held.cancel()
+        self.assertRaises(cadre.Canceled, f.result, 20)
+        self.assertEqual(tried, [True])
 
     def test_what_a_callback_raises_comes_out_of_all_that_waits(self):
         def refuse(up, why):

@@ -17,7 +17,7 @@ import time
 import unittest.mock
 
 import cadre
-from cadre import _printing, _progress
+from cadre import _call, _printing, _progress
 from python_case import EXAMPLES, SLOW_S, RunCase, main, program
 
 PRELOADED = os.environ.get("LD_PRELOAD")
@@ -88,7 +88,8 @@ class Groups(RunCase):
             by_class, by_name = client.Group(Accumulator, gpus=1), client.Group("trials:Trials", gpus=1)
             waits = by_class.add.start(1j)
             with self.assertRaisesRegex(cadre.Timeout, "no rank of .* has told its methods within 0.5 s"):
-                by_name.call("add", 1j, timeout=0.5)
+                with unittest.mock.patch("cadre._call.READY_S", 0.1):  # holds for calls without a deadline
+                    by_name.call("add", 1j, timeout=0.5)
             first.start("wait_for_gate")
             pickled = first.start("not_json", rank=0)
             late = [by_name.start("keep", pickled) for _ in range(5)]
@@ -103,7 +104,82 @@ class Groups(RunCase):
             self.assertEqual(waits.result(SLOW_S), [1j])
             by_class.close()
             self.assertEqual([f.result(SLOW_S) for f in late], [[1], [2], [3], [4]])
-            self.assertEqual(client._held_up, {})
+            while client._held_up:  # the thread that sent them ends
+                time.sleep(0.01)
+
+    @contextlib.contextmanager
+    def a_group_that_starts_later(self):
+        """Yields a client, a group, the future of a pickle from it, and another group, which starts when the
+        first one has ended. The pickle comes after first.open_gate().
+        """
+        with cadre.local(gpus=1) as client:
+            first = client.Group("trials:Trials", gpus=1)
+            first.add(1)
+            later = client.Group("trials:Trials", gpus=1)
+            first.start("wait_for_gate")
+            yield client, first, first.start("not_json", rank=0), later
+
+    def test_what_a_callback_raises_is_no_error_of_calls_that_wait_for_a_group(self):
+        with self.a_group_that_starts_later() as (client, first, pickled, later):
+            waits = later.start("keep", pickled)
+            first.open_gate()
+            while not client._held_up:
+                time.sleep(0.01)
+            client._raised = KeyError("of a callback")
+            time.sleep(0.5)
+            self.assertFalse(waits.done())
+            with self.assertRaisesRegex(KeyError, "of a callback"):
+                first.place()
+            first.close()
+            self.assertEqual(waits.result(SLOW_S), [1])
+
+    def test_calls_that_wait_for_a_group_wait_at_the_same_time(self):
+        with self.a_group_that_starts_later() as (client, first, pickled, later):
+            number = first.start("add", 4, rank=0)
+            stays = later.start("keep", pickled)
+            late = [later.start("keep", f, timeout=0.5) for f in (pickled, pickled, number)]
+            first.open_gate()
+            for f in late:
+                with self.assertRaisesRegex(cadre.Timeout, r"keep\(\) was not sent: .* within 0.5 s"):
+                    f.result(30)
+            self.assertFalse(stays.done())
+            first.close()
+            self.assertEqual(stays.result(SLOW_S), [1])
+
+    def test_a_call_waits_only_for_those_before_it_that_still_wait_for_the_group(self):
+        with self.a_group_that_starts_later() as (client, first, pickled, later):
+            number = first.start("add", 4, rank=0)
+            with unittest.mock.patch("cadre._unsent.READY_S", 2):
+                late = [later.start("keep", f) for f in (pickled, number, pickled, pickled)]
+                sent = late.pop(1)
+                first.open_gate()
+                for f in late:
+                    with self.assertRaisesRegex(cadre.Unavailable, "no rank of .* has told its methods within 2 s"):
+                        f.result(30)
+            first.close()
+            self.assertEqual((sent.result(SLOW_S), later.kept_as(0)), ([1], [5]))
+
+    def test_the_time_for_which_a_call_waits_for_a_group_is_part_of_its_deadline(self):
+        deadlines, begin = [], _call._begin
+
+        def begun(client, request):
+            if request.method == b"keep":
+                deadlines.append(request.timeout_ms)
+            return begin(client, request)
+
+        with self.a_group_that_starts_later() as (client, first, pickled, later):
+            number, asked = first.start("add", 4, rank=0), time.monotonic()
+            with unittest.mock.patch("cadre._call._begin", begun):
+                waits = [later.start("keep", f, timeout=1000) for f in (pickled, number)]
+                first.open_gate()
+                while sum(map(len, client._held_up.values())) < len(waits):
+                    time.sleep(0.01)
+                time.sleep(1)
+                first.close()
+                self.assertEqual([f.result(SLOW_S) for f in waits], [[1], [2]])
+            took = (time.monotonic() - asked) * 1000
+            for ms in deadlines:
+                self.assertTrue(1e6 - took - 1 <= ms <= 1e6 - 1000, f"{ms} ms after {took} ms")
 
     def test_groups_are_found_by_name(self):
         with cadre.local() as client:
