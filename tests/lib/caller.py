@@ -16,6 +16,7 @@ long half and 99 % of those that were answered took at most.
 import argparse
 import collections
 import ctypes
+import faulthandler
 import json
 import signal
 import sys
@@ -37,6 +38,7 @@ class Caller(threading.Thread):
         self.group_name, rank = target.rsplit("/", 1)
         self.rank = int(rank)
         self.low = self.high = float(rank)  # an Accumulator starts with its rank
+        self.begun = time.monotonic()  # its latest call
 
     def run(self):
         import cadre  # `report` does not need it
@@ -46,15 +48,15 @@ class Caller(threading.Thread):
                            ca_file=self.options.ca) as client:
             self.group = client.group(self.group_name)
             while not self.stop.is_set():
-                begun = time.time()
+                begun, self.begun = time.time(), time.monotonic()
                 outcome = self.one_call()
                 self.log.add({"at": round(begun, 3), "ms": round(1000 * (time.time() - begun), 2), "caller": self.name}
                              | outcome)
                 self.stop.wait(PAUSE_S)
 
     def one_call(self):
-        future = self.group.start("add", 1, rank=self.rank, timeout=self.options.deadline)
         try:
+            future = self.group.start("add", 1, rank=self.rank, timeout=self.options.deadline)
             value = future.result(timeout=self.options.deadline + GRACE_S)
         except self.cadre.Error as e:
             self.high += e.may_have_run
@@ -90,10 +92,16 @@ def call(options):
     callers = [Caller(options, target, log, stop) for target in options.target]
     for caller in callers:
         caller.start()
+    limit, silent = options.deadline + GRACE_S + 60, set()
     while not stop.wait(0.2):
         if not any(caller.is_alive() for caller in callers):
             return 1
-    end = time.monotonic() + options.deadline + GRACE_S + 60
+        for caller in callers:
+            if caller not in silent and time.monotonic() - caller.begun > limit:
+                silent.add(caller)
+                print(f"{caller.name} has been silent for {limit:g} s", file=sys.stderr, flush=True)
+                faulthandler.dump_traceback()
+    end = time.monotonic() + limit
     for caller in callers:
         caller.join(max(0, end - time.monotonic()))
     return int(any(caller.is_alive() for caller in callers))
