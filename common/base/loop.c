@@ -310,7 +310,8 @@ int loop_fd(const struct loop *loop)
 int loop_timeout_ms(struct loop *loop)
 {
     uv_update_time(&loop->uv); // otherwise the time would count from the last turn
-    return uv_backend_timeout(&loop->uv);
+    // libuv says 0 if nothing is left that could happen. A thread that turns the loop would never sleep again.
+    return uv_loop_alive(&loop->uv) ? uv_backend_timeout(&loop->uv) : -1;
 }
 
 const struct clock *loop_clock(struct loop *loop)

@@ -553,6 +553,11 @@ struct record_writer *ws_client_records(struct ws_client *c)
     return arm_work(c), &c->out.queue.records;
 }
 
+bool ws_client_open(const struct ws_client *c)
+{
+    return c->state == STATE_OPEN;
+}
+
 bool ws_client_ended(const struct ws_client *c)
 {
     return c->link && ws_link_ended(c->link);

@@ -29,6 +29,7 @@ void ws_client_flush(struct ws_client *c);
 // For a blob that is no longer in the queue: copies a part of it that is half out, so that nothing refers to it any
 // more.
 void ws_client_own(struct ws_client *c, const struct blob *b);
+bool ws_client_open(const struct ws_client *c);  // neither side has closed it
 bool ws_client_ended(const struct ws_client *c); // by the peer, as a turn would find out
 // For messages, after the address: " (1.2.3.4:80)" if the address is a name and there is, or was, a connection;
 // otherwise "".

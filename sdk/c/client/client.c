@@ -153,7 +153,7 @@ static bool may_send(const struct cadre_client *c)
 {
     const struct uplink *u = c->uplinks.now;
     bool room = (!u->max_calls || u->n_sent < u->max_calls) && (!c->threads || u->n_sent < FLOCK_MAX);
-    return u->state == UPLINK_UP && room && uplink_queued(u) < WS_HIGH_MARK;
+    return uplink_takes(u) && room && uplink_queued(u) < WS_HIGH_MARK;
 }
 
 // args: used if p has none of its own.

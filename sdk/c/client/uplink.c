@@ -473,6 +473,11 @@ bool uplink_ended(const struct uplink *u)
     return u->ws && ws_client_ended(u->ws);
 }
 
+bool uplink_takes(const struct uplink *u)
+{
+    return u->state == UPLINK_UP && ws_client_open(u->ws);
+}
+
 size_t uplink_queued(const struct uplink *u)
 {
     return u->ws ? ws_client_queued(u->ws) : 0;

@@ -86,4 +86,5 @@ bool uplink_lends(const struct uplink *u, size_t len);
 struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota); // for arguments; as blob_new()
 void uplink_flush(struct uplink *u);                                         // callbacks come as in a turn
 bool uplink_ended(const struct uplink *u); // the proxy has ended it, and this was not read yet
+bool uplink_takes(const struct uplink *u); // it is up, and neither side closes it
 size_t uplink_queued(const struct uplink *u);

@@ -505,6 +505,18 @@ static void what_a_look_finds_itself_is_followed_by_the_hooks(void **state)
     close(fds[1]);
 }
 
+static void a_loop_in_which_nothing_can_happen_has_no_time_limit(void **state)
+{
+    struct loop_timer *timer = loop_timer_new(*state, note_a, NULL);
+    assert_int_equal(loop_timeout_ms(*state), -1);
+    loop_timer_arm(timer, 60 * 1000);
+    loop_run_once(*state, 0); // libuv tells the kernel about its descriptors
+    assert_true(loop_timeout_ms(*state) > 0);
+    loop_timer_disarm(timer);
+    assert_int_equal(loop_timeout_ms(*state), -1);
+    loop_timer_free(timer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -515,6 +527,7 @@ int main(void)
         LOOP_TEST(what_a_deferred_call_defers_waits_a_turn),
         LOOP_TEST(calls_still_deferred_at_the_end_are_dropped),
         LOOP_TEST(a_loop_with_nothing_to_do_returns),
+        LOOP_TEST(a_loop_in_which_nothing_can_happen_has_no_time_limit),
         LOOP_TEST(timers_fire_in_order_of_their_deadlines_and_once),
         LOOP_TEST(a_disarmed_timer_is_silent),
         LOOP_TEST(a_timer_may_free_itself),

@@ -206,6 +206,26 @@ static void a_call_that_is_waited_for_next_is_sent_while_another_thread_waits(vo
     free(error);
 }
 
+// The thread of the client turns the loop meanwhile, in which nothing can happen.
+static void one_that_was_refused_and_rests_can_be_used_again(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_options o = options_of(f);
+    cadre_client_json result;
+    void *memory;
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    o.address = f->proxy.url;
+    o.ns = "denied";
+    o.threaded = 1;
+    open_with(f, &o);
+    until_came(f, "upgrade /v1/namespaces/denied", 1);
+    usleep(200 * 1000);
+    assert_false(cadre_client_connected(f->client));
+    uint64_t id = begin(f, "echo", J("[1]"));
+    assert_int_equal(cadre_client_take(f->client, id, -1, &result, &memory, &f->error), CADRE_CLIENT_FORBIDDEN);
+    cadre_client_give_back(f->client, memory);
+}
+
 static void who_waits_is_told_that_it_is_shut(void **state)
 {
     struct fixture *f = *state;
@@ -438,6 +458,7 @@ int main(void)
         CASE(a_watched_call_is_told_also_if_its_answer_was_taken_first),
         CASE(a_wait_that_is_over_leaves_the_call_alone),
         CASE(a_call_that_is_waited_for_next_is_sent_while_another_thread_waits),
+        CASE(one_that_was_refused_and_rests_can_be_used_again),
         CASE(who_waits_is_told_that_it_is_shut),
         CASE(what_was_not_sent_has_not_run),
         CASE(a_callback_uses_and_shuts_it),
