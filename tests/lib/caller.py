@@ -84,16 +84,17 @@ class Log:
 
 
 def call(options):
-    stop = threading.Event()
+    stop, told = threading.Event(), []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: told.append(1))  # set() would wait for a wait() that it interrupts
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # a suite that is killed leaves no callers behind
     log = Log(options.log)
     callers = [Caller(options, target, log, stop) for target in options.target]
     for caller in callers:
         caller.start()
     limit, silent = options.deadline + GRACE_S + 60, set()
-    while not stop.wait(0.2):
+    while not told:
+        time.sleep(0.2)
         if not any(caller.is_alive() for caller in callers):
             return 1
         for caller in callers:
@@ -101,6 +102,7 @@ def call(options):
                 silent.add(caller)
                 print(f"{caller.name} has been silent for {limit:g} s", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback()
+    stop.set()
     end = time.monotonic() + limit
     for caller in callers:
         caller.join(max(0, end - time.monotonic()))
