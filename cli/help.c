@@ -78,7 +78,7 @@ static const struct {
      "calls of the process fail. Returns when the process is gone.\n"
      "\n"
      "      --rank N            the rank to kill\n"
-     "      --attempt N         refused if attempt N is over; waits if it is still to come\n"
+     "      --attempt N         refused unless the process is of attempt N\n"
      "      --timeout TIME      such as 30s or 2m; default: 60s\n" GROUP_OPTIONS REACH_OPTIONS},
     {"stack", "Usage: kubectl cadre stack GROUP [OPTION]...\n"
               "Shows the stacks of all threads of all ranks, for workers in Python. It works while a rank runs a\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that wait for their arguments, which are the results of other calls."""
+"""Calls that wait for their arguments, which are the results of other calls, or for their group to start."""
 
 import sys
 import threading

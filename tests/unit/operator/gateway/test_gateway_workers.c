@@ -95,39 +95,39 @@ static void test_a_ticket_is_good_once(void **state)
     gateway_peer_hang_up(&again);
 }
 
-// The connection breaks before the WELCOME arrives. The process has only the ticket that it has shown.
-static void test_welcome_that_was_lost(void **state)
+// A process that has not seen its WELCOME has only the ticket that it has shown.
+static void can_show_its_ticket_again(void (*ends)(struct gateway_peer *p))
 {
     struct gateway_peer p, q;
     char ticket[256];
-    (void)state;
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 0);
     dial(&p, 0, ticket);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).workers == 1);
-    gateway_peer_hang_up(&p);
+    ends(&p);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).workers == 0);
     dial(&q, 0, ticket);
     GATEWAY_UNTIL(&f, gateway_peer_got(&q, "WELCOME"));
     gateway_peer_hang_up(&q);
 }
 
-// The same for a process that has given up waiting for the WELCOME, and closes the connection itself.
+static void test_welcome_that_was_lost(void **state)
+{
+    (void)state;
+    can_show_its_ticket_again(gateway_peer_hang_up);
+}
+
+static void gives_up(struct gateway_peer *p)
+{
+    ws_client_close(p->client, FRAME_CLOSE_POLICY, "no WELCOME within 10000 ms");
+    GATEWAY_UNTIL(&f, p->closed);
+    gateway_peer_hang_up(p);
+}
+
 static void test_welcome_that_came_too_late(void **state)
 {
-    struct gateway_peer p, q;
-    char ticket[256];
     (void)state;
-    gateway_fixture_group(&f, 1, 1, NULL);
-    gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 0);
-    dial(&p, 0, ticket);
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).workers == 1);
-    ws_client_close(p.client, FRAME_CLOSE_POLICY, "no WELCOME within 10000 ms");
-    GATEWAY_UNTIL(&f, p.closed && gateway_fixture_counters(&f).workers == 0);
-    dial(&q, 0, ticket);
-    GATEWAY_UNTIL(&f, gateway_peer_got(&q, "WELCOME"));
-    gateway_peer_hang_up(&p);
-    gateway_peer_hang_up(&q);
+    can_show_its_ticket_again(gives_up);
 }
 
 static void test_tickets_that_are_refused(void **state)
