@@ -26,10 +26,13 @@ static int (*const verbs[VERB_COUNT])(const struct options *o) = {
 
 int main(int argc, char **argv)
 {
+    static char option[] = "--help";
     struct options o;
     cJSON_InitHooks(&(cJSON_Hooks){xmalloc, free}); // a lack of memory ends the program there, too
     if (argc > 1 && str_eq(argv[1], "run"))
         return verb_run(argv + 1);
+    if (argc > 2 && str_eq(argv[1], "help") && str_eq(argv[2], "run"))
+        return verb_run((char *[]){argv[2], option, NULL});
     int status = options_parse(argc, argv, &o);
     if (status < 0) {
         process_catch_signals();

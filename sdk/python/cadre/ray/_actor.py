@@ -56,7 +56,6 @@ class Calls:
         self.session, self.actor, self.info = session, actor, info
         self.rank = info.get("rank", 0)
         self.group = session.client.group(info["group"])
-        self.group._methods._trust = True
         self.ordered = info["ordered"]
         self._at = {"rank": self.rank, **({"max_retries": _UNSENT} if info["restarts"] else {})}
         self._lock = threading.RLock()

@@ -222,7 +222,6 @@ class Workers:
         except BaseException:  # Ctrl-C: the group may be there
             self._end(session.client.group(name))
             raise
-        group._methods._trust = True
         return Worker(group)
 
     def _give(self, task, worker):

@@ -98,9 +98,7 @@ class Gang:
         self.handles = list(handles)
         first = self.handles[0]
         self._session, self._info = first._session, first._info
-        group = self._session.client.group(self._info["group"])
-        self._methods = group._methods
-        self._methods._trust = True
+        self._methods = self._session.client.group(self._info["group"])._methods
 
     @classmethod
     def of(cls, handles):

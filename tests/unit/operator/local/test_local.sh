@@ -83,6 +83,11 @@ answer=$("$cli" call "${patient[@]}" acc add 1 --no-reply --namespace lab --serv
 [[ -z $answer ]] || fail "a call without a reply: $answer"
 stop
 
+for line in "run --help" "help run"; do
+    # shellcheck disable=SC2086  # two words
+    [[ $(PATH=$(dirname "$local"):$PATH "$cli" $line) == "Usage: cadre-local"* ]] || fail "kubectl cadre $line prints no help of a run"
+done
+
 socket=(--listen "unix:$work/socket" --agent "$agent")
 exit_code 7 "exit code 7" "${socket[@]}" --processes 2 -- sh -c 'exit 7'
 exit_code 0 "taking calls" "${socket[@]}" --no-spin -- true
