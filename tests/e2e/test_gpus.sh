@@ -48,7 +48,7 @@ group() {
 pool() {
     plg_apply pool 2 ".spec.bundles[0].resources.cpu = \"50m\" | .spec.template = {spec: {terminationGracePeriodSeconds: 6,
         containers: [{name: \"worker\", image: \"$calls_image\", imagePullPolicy: \"IfNotPresent\"}]}} | $driven" >/dev/null
-    jq -n '{apiVersion: "cadre.dev/v1alpha1", kind: "WorkerGroup", metadata: {name: "pooled"}, spec: {replicas: 2,
+    jq -n '{apiVersion: "cadre.dev/v1alpha1", kind: "WorkerGroup", metadata: {name: "bundled"}, spec: {replicas: 2,
         placement: {groups: [{name: "pool"}]}, restartBackoff: {initialSeconds: 1, maxSeconds: 2},
         worker: {module: "/modules/accumulator.so", class: "Accumulator"}}}' | kc apply -f - >/dev/null
 }
@@ -146,15 +146,15 @@ pool_moved() { # NODE: the pod of the pool is on another node
 
 test_pool() {
     local pod uid node
-    check "a group on bundles becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/pooled
-    check "... and info shows its GPU" eventually 60 matches "0 +0 +Ok .* H200 +GPU-" cadre info pooled
+    check "a group on bundles becomes Ready" kc wait --for=condition=Ready --timeout=600s wg/bundled
+    check "... and info shows its GPU" eventually 60 matches "0 +0 +Ok .* H200 +GPU-" cadre info bundled
     pod=$(kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[0].metadata.name}') uid=$(pool_pods)
     node=$(pool_node)
     check "a GPU of it is lost" lose "$pod"
     check "... the PlacementGroup gets another pod" eventually 90 replaced "$uid"
     check "... on another node" eventually 60 pool_moved "$node"
-    check "... lastFailure says why" is GPULost kc get wg pooled -o 'jsonpath={.status.lastFailure.reason}'
-    check "... and the group becomes Ready on it" eventually 90 is "[0, 1]" cadre call pooled get_value --no-wait
+    check "... lastFailure says why" is GPULost kc get wg bundled -o 'jsonpath={.status.lastFailure.reason}'
+    check "... and the group becomes Ready on it" eventually 90 is "[0, 1]" cadre call bundled get_value --no-wait
 }
 
 suite_start e2e-gpus --nodes 2 --gpus 4

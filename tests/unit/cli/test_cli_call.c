@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-cadre against four accumulators behind a gateway, with --server: no cluster, no kubectl.
-#include "tests/unit/cli/cli_world.h"
+#include "tests/unit/support/cli_world.h"
 
 #include "common/base/str.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-cadre through kubectl: the way to the operator, objects, logs. kubectl is tests/unit/cli/fake_kubectl.py.
-#include "tests/unit/cli/cli_world.h"
+#include "tests/unit/support/cli_world.h"
 #include "tests/unit/cli/fake_kubectl.h"
 
 #include <setjmp.h>

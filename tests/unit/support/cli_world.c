@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/cli/cli_world.h"
+#include "tests/unit/support/cli_world.h"
 
 #include "common/base/mem.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // examples/client against four accumulators behind a gateway.
-#include "tests/unit/cli/cli_world.h"
+#include "tests/unit/support/cli_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
