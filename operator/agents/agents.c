@@ -174,17 +174,19 @@ static void expel(struct agents *a, struct connected_agent *g)
 
 static void tell_changed(const struct agents *a, const struct connected_agent *g, const char *group_uid)
 {
-    if (!g->id.shared && a->config.changed)
+    if (!g->id.of_placementgroup && a->config.changed)
         a->config.changed(a->config.ctx, g->id.ns, g->id.group);
-    if (g->id.shared && a->config.changed_shared)
-        a->config.changed_shared(a->config.ctx, g->id.ns, g->id.group, group_uid);
+    if (g->id.of_placementgroup && a->config.placementgroup_changed)
+        a->config.placementgroup_changed(a->config.ctx, g->id.ns, g->id.group, group_uid);
 }
 
 // Returns true if this agent may report this group.
 static bool speaks_for(const struct agents *a, const struct agent_identity *id, const char *group)
 {
     bool own = !id->group_uid || str_eq(id->group_uid, group);
-    return own && id->shared ? a->config.shares && a->config.shares(a->config.ctx, id->ns, id->group, group) : own;
+    return own && id->of_placementgroup
+               ? a->config.may_report && a->config.may_report(a->config.ctx, id->ns, id->group, group)
+               : own;
 }
 
 static void tell_exits(const struct agents *a, const struct agent_identity *id, const struct decoded_report *r)
@@ -242,7 +244,7 @@ static struct connected_agent *agent_open(struct agents *a, struct reported_pod 
     arena_init(&g->memory, IDENTITY_BYTES);
     g->id = (struct agent_identity){.ns = arena_strdup(&g->memory, id->ns),
                                     .group = arena_strdup(&g->memory, id->group),
-                                    .shared = id->shared,
+                                    .of_placementgroup = id->of_placementgroup,
                                     .pod = arena_strdup(&g->memory, id->pod),
                                     .pod_uid = p->uid,
                                     .node = arena_strdup(&g->memory, id->node),
@@ -259,8 +261,8 @@ static struct connected_agent *agent_open(struct agents *a, struct reported_pod 
     return g;
 }
 
-// An agent is told about its own group. In a shared pod it is told about all groups, and ignores those that it does not
-// have.
+// An agent is told about its own group. In a pod of a PlacementGroup, it is told about all groups, and ignores those
+// that it does not have.
 static void tell_listened(const struct connected_agent *g, const char *group_uid, bool on)
 {
     struct arena a = ARENA_INIT;

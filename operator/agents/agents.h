@@ -29,13 +29,13 @@ struct agents_config {
     // The facts about this object have changed. It is called inside agents_record() and similar functions, and must not
     // call the registry.
     void (*changed)(void *ctx, const char *ns, const char *group);
-    // The same for a pod that several groups share. `owner` is the PlacementGroup of the pod, `group_uid` is the group
-    // that has changed. NULL = all of its groups.
-    void (*changed_shared)(void *ctx, const char *ns, const char *owner, const char *group_uid);
+    // The same for a pod of a PlacementGroup, where several groups may run. `owner` is the PlacementGroup, `group_uid`
+    // is the group that has changed. NULL = all of its groups.
+    void (*placementgroup_changed)(void *ctx, const char *ns, const char *owner, const char *group_uid);
     // The agent of this pod has connected or disconnected. May be NULL. The rules of `changed` apply.
     void (*presence)(void *ctx, const char *pod_uid);
     // Tells whether the agent of such a pod may report processes of this group.
-    bool (*shares)(void *ctx, const char *ns, const char *owner, const char *group_uid);
+    bool (*may_report)(void *ctx, const char *ns, const char *owner, const char *group_uid);
     // A process has ended. The router fails the calls that wait for it.
     void (*exited)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code,
                    const char *last_lines);
@@ -51,7 +51,7 @@ struct agents_config {
 
 struct agent_identity {     // borrowed only during the call
     const char *ns, *group; // the object that the pod belongs to; it is told of changes
-    bool shared;            // the object is a PlacementGroup, and several groups run in its pods
+    bool of_placementgroup; // the object is a PlacementGroup, and several groups run in its pods
     const char *pod, *pod_uid, *node;
     const char *group_uid; // reports about other groups are ignored; NULL = the agent may report any group
 };

@@ -24,7 +24,7 @@ struct seen_group {
 
 struct seen_pod {
     char *ns, *owner;
-    bool shared;
+    bool of_placementgroup;
 };
 
 struct reporting_replica {
@@ -74,7 +74,7 @@ static void pod_free(struct seen_pod *p)
 
 static void tell_pod(const struct replica_reports *s, const char *uid, const struct seen_pod *p)
 {
-    s->config.agent(s->config.ctx, uid, p->ns, p->owner, p->shared);
+    s->config.agent(s->config.ctx, uid, p->ns, p->owner, p->of_placementgroup);
 }
 
 static void drop_pod(struct replica_reports *s, struct reporting_replica *g, const char *uid)
@@ -142,7 +142,7 @@ void replica_reports_alive(struct replica_reports *s, struct reporting_replica *
 
 struct pod_report {
     const char *uid, *ns, *owner;
-    bool shared, gone;
+    bool of_placementgroup, gone;
 };
 
 struct group_report {
@@ -162,7 +162,7 @@ static bool read_pod(const struct json *v, struct arena *a, struct pod_report *r
         .uid = json_str(json_get(v, "pod"), a),
         .ns = json_str(json_get(v, "namespace"), a),
         .owner = json_str(json_get(v, "owner"), a),
-        .shared = json_is_true(json_get(v, "shared")),
+        .of_placementgroup = json_is_true(json_get(v, "shared")),
         .gone = json_is_true(json_get(v, "gone")),
     };
     return is_uid(ret->uid) && (ret->gone || (!str_empty(ret->ns) && !str_empty(ret->owner)));
@@ -237,7 +237,7 @@ static void take_pod(struct replica_reports *s, struct reporting_replica *g, con
         return;
     }
     struct seen_pod *p = xcalloc(1, sizeof *p);
-    *p = (struct seen_pod){xstrdup(report->ns), xstrdup(report->owner), report->shared};
+    *p = (struct seen_pod){xstrdup(report->ns), xstrdup(report->owner), report->of_placementgroup};
     map_set(&g->pods, report->uid, p);
     tell_pod(s, report->uid, p);
 }

@@ -21,9 +21,9 @@ struct reporting_replica; // the connection of one replica
 struct replica_reports_config {
     const struct clock *clock; // borrowed
     // The reports about this pod, or about the processes of this group, have changed. `owner` is the object that the
-    // pod belongs to. `shared`: several groups run in its pods. It is called inside the functions below, and may call
-    // only functions that read.
-    void (*agent)(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared);
+    // pod belongs to. `of_placementgroup`: it is a PlacementGroup. It is called inside the functions below, and may
+    // call only functions that read.
+    void (*agent)(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool of_placementgroup);
     void (*ranks)(void *ctx, const char *group_uid);
     void (*joined)(void *ctx); // a replica has connected; may be NULL
     void *ctx;

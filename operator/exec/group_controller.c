@@ -64,8 +64,8 @@ void group_controller_changed(struct group_controller *c, const char *ns, const 
     note_changed(c, key);
 }
 
-void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
-                                     const char *group_uid)
+void group_controller_placementgroup_changed(struct group_controller *c, const char *ns, const char *placementgroup,
+                                             const char *group_uid)
 {
     const struct group *g = group_uid && c->peers.router ? router_group(c->peers.router, group_uid) : NULL;
     if (!c->reconciler.started)
@@ -316,8 +316,8 @@ struct controller_shared *group_controller_shared(struct group_controller *c)
     return &c->shared;
 }
 
-bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
-                             const char *group_uid)
+bool group_controller_has_user(const struct group_controller *c, const char *ns, const char *placementgroup,
+                               const char *group_uid)
 {
     return placementgroup_users_has(c->users, ns, placementgroup, group_uid);
 }

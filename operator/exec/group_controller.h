@@ -39,13 +39,13 @@ struct controller_shared *group_controller_shared(struct group_controller *c);
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);
 // Call this when the agent of a pod of this PlacementGroup has changed. It decides again about the group with this UID.
 // NULL: it decides about all groups on the PlacementGroup, and the agent stops processes of groups that do not use it.
-void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
-                                     const char *group_uid);
-// group_controller_shares() returns true if the WorkerGroup with this UID runs on the PlacementGroup. UID NULL: if any
-// group does. group_controller_place() returns the pod with this rank of a group that runs on PlacementGroups, or NULL
-// if it is not known.
-bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
-                             const char *group_uid);
+void group_controller_placementgroup_changed(struct group_controller *c, const char *ns, const char *placementgroup,
+                                             const char *group_uid);
+// group_controller_has_user() returns true if the WorkerGroup with this UID runs on the PlacementGroup. UID NULL: if
+// any group does. group_controller_place() returns the pod with this rank of a group that runs on PlacementGroups, or
+// NULL if it is not known.
+bool group_controller_has_user(const struct group_controller *c, const char *ns, const char *placementgroup,
+                               const char *group_uid);
 const struct pod *group_controller_place(const struct group_controller *c, const struct workergroup *wg, int32_t rank,
                                          struct arena *a);
 void group_controller_start(struct group_controller *c); // may be called again after a stop

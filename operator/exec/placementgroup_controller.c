@@ -40,7 +40,7 @@ static void decide(void *ctx, const struct object *o, const struct gang_view *ga
     struct placementgroup_view v = {.plg = placementgroup_of(o),
                                     .gang = *gang,
                                     .gpu_lost = lost_gpus(c, gang, a),
-                                    .used = group_controller_shares(c->groups, m->ns, m->name, NULL)};
+                                    .used = group_controller_has_user(c->groups, m->ns, m->name, NULL)};
     v.gang.service = reconciler_service(&c->reconciler, m->ns, bundlepod_gang(v.plg, a));
     placementgroup_reconcile(&v, a, ret);
 }

@@ -80,7 +80,7 @@ static void write_pod(const struct replica_reporter *l, const char *uid, struct 
     const struct agent_identity *id = agents_sight(l->config.agents, uid);
     if (!id)
         writer_print(w, NULL, "{'pod':%s,'gone':true}", uid);
-    else if (id->shared)
+    else if (id->of_placementgroup)
         writer_print(w, NULL, "{'pod':%s,'namespace':%s,'owner':%s,'shared':true}", uid, id->ns, id->group);
     else
         writer_print(w, NULL, "{'pod':%s,'namespace':%s,'owner':%s}", uid, id->ns, id->group);

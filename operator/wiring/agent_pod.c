@@ -32,7 +32,7 @@ int agent_pod_find(const struct store *pods, const struct store *groups, const s
         .ns = pod->meta.ns,
         .group = pod->meta.owner.name,
         .group_uid = of_group ? pod->meta.owner.uid : NULL,
-        .shared = !of_group,
+        .of_placementgroup = !of_group,
         .pod = pod->meta.name,
         .pod_uid = pod->meta.uid,
         .node = pod_of(pod)->node,

@@ -158,22 +158,22 @@ static void on_presence(void *ctx, const char *pod_uid)
     b->o.seen(b->o.ctx);
 }
 
-static void on_shared_changed(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
+static void on_placementgroup_changed(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
 {
     struct binding *b = ctx;
     if (b->groups)
-        group_controller_changed_shared(b->groups, ns, placementgroup, group_uid);
+        group_controller_placementgroup_changed(b->groups, ns, placementgroup, group_uid);
 }
 
 // Another replica has reported the agent. If the agent is connected here, too, this is no news.
-static void on_agent_reported(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
+static void on_agent_reported(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool of_placementgroup)
 {
     struct binding *b = ctx;
     b->o.seen(b->o.ctx);
     if (agents_sight(b->agents, pod_uid))
         return;
-    if (shared)
-        on_shared_changed(b, ns, owner, NULL);
+    if (of_placementgroup)
+        on_placementgroup_changed(b, ns, owner, NULL);
     else
         wake(b, ns, owner);
 }
@@ -192,10 +192,10 @@ static void on_ranks_reported(void *ctx, const char *group_uid)
         wake(b, g->ns, g->name);
 }
 
-static bool shares(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
+static bool may_report(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
 {
     const struct binding *b = ctx;
-    return b->groups && group_controller_shares(b->groups, ns, placementgroup, group_uid);
+    return b->groups && group_controller_has_user(b->groups, ns, placementgroup, group_uid);
 }
 
 static void on_gpus(void *ctx, const char *group_uid, uint32_t rank, const char *json)
@@ -421,9 +421,9 @@ static struct agents *start_agents(struct binding *b)
     const struct agents_config config = {
         .clock = loop_clock(b->o.loop),
         .changed = wake,
-        .changed_shared = on_shared_changed,
+        .placementgroup_changed = on_placementgroup_changed,
         .presence = on_presence,
-        .shares = shares,
+        .may_report = may_report,
         .exited = on_exited,
         .kill_refused = on_kill_refused,
         .printed = on_printed,

@@ -17,9 +17,9 @@ static void must(bool holds)
         abort();
 }
 
-static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
+static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool of_placementgroup)
 {
-    (void)ctx, (void)shared;
+    (void)ctx, (void)of_placementgroup;
     must(strlen(pod_uid) > 0 && strlen(ns) > 0 && strlen(owner) > 0);
 }
 

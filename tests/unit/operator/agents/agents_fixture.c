@@ -18,14 +18,14 @@ static void on_changed(void *ctx, const char *ns, const char *group)
     snprintf(f->changed, sizeof f->changed, "%s/%s", ns, group);
 }
 
-static void on_shared(void *ctx, const char *ns, const char *owner, const char *group_uid)
+static void on_placementgroup_changed(void *ctx, const char *ns, const char *owner, const char *group_uid)
 {
     struct fixture *f = ctx;
     f->changes++;
     snprintf(f->changed, sizeof f->changed, "%s/%s: %s", ns, owner, group_uid ? group_uid : "all");
 }
 
-static bool shares(void *ctx, const char *ns, const char *owner, const char *group_uid)
+static bool may_report(void *ctx, const char *ns, const char *owner, const char *group_uid)
 {
     (void)ctx;
     return strcmp(ns, "ml") == 0 && strcmp(owner, "pool") == 0 && strcmp(group_uid, "stranger") != 0;
@@ -61,8 +61,8 @@ int fixture_setup(void **state)
     f->exits = f->printed = f->gpus = BUF_INIT(1 << 20);
     f->agents = agents_new(&(struct agents_config){.clock = &f->clock.clock,
                                                    .changed = on_changed,
-                                                   .changed_shared = on_shared,
-                                                   .shares = shares,
+                                                   .placementgroup_changed = on_placementgroup_changed,
+                                                   .may_report = may_report,
                                                    .exited = on_exited,
                                                    .printed = on_printed,
                                                    .gpus = on_gpus,

@@ -191,7 +191,7 @@ static void of_a_shared_pod_each_group_is_told_by_itself(void **state)
     struct agent_identity pool = POD;
     struct agent_group *groups;
     pool.group = "pool";
-    pool.shared = true;
+    pool.of_placementgroup = true;
     assert_int_equal(
         join_as(f, 0, &pool, HELLO("{" GROUP ",\"attempt\":3,\"state\":\"Running\",\"processes\":[]}"), &err), 0);
     assert_string_equal(f->changed, "ml/pool: all");
@@ -214,7 +214,7 @@ static void of_groups_that_are_not_in_the_pod_no_exit_counts(void **state)
     struct err err = ERR_INIT;
     struct agent_identity pool = POD;
     pool.group = "pool";
-    pool.shared = true;
+    pool.of_placementgroup = true;
     assert_int_equal(join_as(f, 0, &pool, HELLO(""), &err), 0);
     say(f, RECORD_EXITED, "{\"group\":\"stranger\",\"attempt\":1,\"rank\":0,\"exitCode\":1}");
     say(f, RECORD_EXITED, "{\"group\":\"tenant\",\"attempt\":1,\"rank\":0,\"exitCode\":1}");
@@ -298,8 +298,8 @@ static void records_that_only_show_life_change_nothing(void **state)
 static void agents_send_lines_only_while_somebody_listens(void **state)
 {
     struct fixture *f = *state;
-    struct agent_identity shared = {
-        .ns = "ml", .group = "pool", .shared = true, .pod = "p", .pod_uid = "pool-uid", .node = "n2"};
+    struct agent_identity pool = {
+        .ns = "ml", .group = "pool", .of_placementgroup = true, .pod = "p", .pod_uid = "pool-uid", .node = "n2"};
     struct err err = ERR_INIT;
     join(f, 0, HELLO(""));
     f->connections[0].body[0] = '\0';
@@ -308,7 +308,7 @@ static void agents_send_lines_only_while_somebody_listens(void **state)
     agents_listen(f->agents, "group-uid", true);
     assert_int_equal(f->connections[0].type, RECORD_OUTPUT);
     assert_string_equal(f->connections[0].body, "{\"group\":\"group-uid\",\"listen\":true}");
-    join_as(f, 1, &shared, HELLO(""), &err); // an agent that comes later is told, too, after its WELCOME
+    join_as(f, 1, &pool, HELLO(""), &err); // an agent that comes later is told, too, after its WELCOME
     assert_int_not_equal(f->connections[1].type, RECORD_OUTPUT);
     agents_welcomed(f->agents, f->connections[1].agent);
     assert_string_equal(f->connections[1].body, "{\"group\":\"group-uid\",\"listen\":true}");
@@ -325,13 +325,13 @@ static void an_agent_prints_only_for_groups_that_it_may_have(void **state)
 {
     static const struct agent_identity
         own = {.ns = "ml", .group = "g", .group_uid = "own", .pod = "g-0-0", .pod_uid = "u0", .node = "n1"},
-        shared = {.ns = "ml", .group = "pool", .shared = true, .pod = "p", .pod_uid = "u1", .node = "n2"};
+        pool = {.ns = "ml", .group = "pool", .of_placementgroup = true, .pod = "p", .pod_uid = "u1", .node = "n2"};
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     agents_listen(f->agents, "own", true);
     agents_listen(f->agents, "stranger", true);
     join_as(f, 0, &own, HELLO(""), &err);
-    join_as(f, 1, &shared, HELLO(""), &err);
+    join_as(f, 1, &pool, HELLO(""), &err);
     give(f, 0, RECORD_OUTPUT, "{\"group\":\"stranger\",\"lines\":[[0,\"a\"]]}", &err);
     give(f, 1, RECORD_OUTPUT, "{\"group\":\"stranger\",\"lines\":[[0,\"b\"]]}", &err);
     assert_string_equal(buf_str(&f->printed), "");

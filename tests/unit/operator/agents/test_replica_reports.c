@@ -20,10 +20,10 @@ static struct replica_reports *all;
 static struct reporting_replica *one, *two;
 static struct buf told;
 
-static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
+static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool of_placementgroup)
 {
     (void)ctx;
-    buf_printf(&told, "%s of %s/%s%s\n", pod_uid, ns, owner, shared ? ", shared" : "");
+    buf_printf(&told, "%s of %s/%s%s\n", pod_uid, ns, owner, of_placementgroup ? ", shared" : "");
 }
 
 static void on_ranks(void *ctx, const char *group_uid)

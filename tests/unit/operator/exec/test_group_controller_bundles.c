@@ -68,10 +68,10 @@ static void put_service(void)
         "\"uid\":\"u-pool\",\"controller\":true}]}}");
 }
 
-static void on_shared(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
+static void on_placementgroup_changed(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
 {
     (void)ctx;
-    group_controller_changed_shared(t.c.controller, ns, placementgroup, group_uid);
+    group_controller_placementgroup_changed(t.c.controller, ns, placementgroup, group_uid);
 }
 
 static const char *ticket(void *ctx, const char *group_uid, int32_t attempt, int32_t rank, struct arena *a)
@@ -87,7 +87,8 @@ static int setup(void **state)
     t.placementgroup = "pool";
     controller_case_init(&t.c);
     t.orders = BUF_INIT(1 << 20);
-    t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.c.loop), .changed_shared = on_shared});
+    t.agents = agents_new(
+        &(struct agents_config){.clock = loop_clock(t.c.loop), .placementgroup_changed = on_placementgroup_changed});
     controller_case_start(&t.c, t.agents, NULL);
     group_controller_setup(t.c.controller, &(struct agent_setup){.image = "i", .url = "wss://o", .ticket = ticket});
     return 0;
@@ -137,8 +138,12 @@ static int on_order(void *owner, uint8_t type, const char *body, size_t len, str
 
 static void join(const char *groups)
 {
-    const struct agent_identity id = {
-        .ns = "ml", .group = "pool", .shared = true, .pod = "pool-plg-0-0", .pod_uid = "u-pod", .node = "n1"};
+    const struct agent_identity id = {.ns = "ml",
+                                      .group = "pool",
+                                      .of_placementgroup = true,
+                                      .pod = "pool-plg-0-0",
+                                      .pod_uid = "u-pod",
+                                      .node = "n1"};
     const char *hello = arena_printf(&t.arena, "{\"role\":\"agent\",\"version\":1,\"groups\":[%s]}", groups);
     struct err err = ERR_INIT;
     if (agents_join(t.agents, &id, hello, strlen(hello), on_order, NULL, &t.agent, &err) < 0)
@@ -226,7 +231,7 @@ static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
     UNTIL(refuses("a", REASON_PLACEMENT_NOT_FOUND));
     const struct workergroup *a = workergroup_of(store_get(t.c.stores[KIND_WORKERGROUP], "ml", "a"));
     assert_string_equal(group_controller_place(t.c.controller, a, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
-    assert_true(group_controller_shares(t.c.controller, "ml", "pool", "u-a"));
+    assert_true(group_controller_has_user(t.c.controller, "ml", "pool", "u-a"));
     assert_false(ordered("STOP"));
     store_gone(t.c.stores[KIND_WORKERGROUP], "ml", "a");
     assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1"));
@@ -286,8 +291,8 @@ static void it_is_known_which_pod_has_a_rank(void **state)
     const struct workergroup *b = workergroup_of(store_get(t.c.stores[KIND_WORKERGROUP], "ml", "b"));
     assert_string_equal(group_controller_place(t.c.controller, b, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
     assert_null(group_controller_place(t.c.controller, b, 2, &t.arena));
-    assert_true(group_controller_shares(t.c.controller, "ml", "pool", "u-b"));
-    assert_false(group_controller_shares(t.c.controller, "ml", "pool", "u-a"));
+    assert_true(group_controller_has_user(t.c.controller, "ml", "pool", "u-b"));
+    assert_false(group_controller_has_user(t.c.controller, "ml", "pool", "u-a"));
 }
 
 int main(void)

@@ -138,8 +138,12 @@ static bool says(const char *type, const char *text)
 
 static void lose_gpu(void)
 {
-    const struct agent_identity id = {
-        .ns = "ml", .group = "pool", .shared = true, .pod = "pool-plg-0-0", .pod_uid = "u-pod", .node = "n1"};
+    const struct agent_identity id = {.ns = "ml",
+                                      .group = "pool",
+                                      .of_placementgroup = true,
+                                      .pod = "pool-plg-0-0",
+                                      .pod_uid = "u-pod",
+                                      .node = "n1"};
     static const char hello[] = "{\"role\":\"agent\",\"version\":1,\"groups\":[],\"gpus\":[{\"index\":0,\"uuid\":"
                                 "\"GPU-a\",\"name\":\"H200\",\"state\":\"Lost\",\"xid\":79}]}";
     struct err err = ERR_INIT;

@@ -161,7 +161,7 @@ static void what_runs_of_others_is_stopped(void **state)
                                 "{\"group\":\"gone\",\"attempt\":4,\"state\":\"Running\",\"processes\":[]},"
                                 "{\"group\":\"idle\",\"attempt\":2,\"state\":\"Idle\",\"processes\":[]}]}";
     const struct agent_identity id = {
-        .ns = "ml", .group = "left", .shared = true, .pod = "left-plg-0-0", .pod_uid = "pod"};
+        .ns = "ml", .group = "left", .of_placementgroup = true, .pod = "left-plg-0-0", .pod_uid = "pod"};
     struct agents *agents = agents_new(&(struct agents_config){.clock = &clock_system});
     struct store *stores[KIND_COUNT] = {
         [KIND_POD] = store_new(KIND_POD), [KIND_WORKERGROUP] = store_new(KIND_WORKERGROUP)};

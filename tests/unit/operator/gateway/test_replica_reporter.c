@@ -24,9 +24,9 @@ static struct replica_reports *seen;
 static struct replica_reporter *reporter;
 static struct connected_peer peer;
 
-static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
+static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool of_placementgroup)
 {
-    (void)ctx, (void)pod_uid, (void)shared;
+    (void)ctx, (void)pod_uid, (void)of_placementgroup;
     assert_string_equal(ns, "ml");
     assert_string_equal(owner, "llama");
 }

@@ -70,7 +70,7 @@ static void an_agent_speaks_for_the_group_of_its_pod(void **state)
     assert_string_equal(id.group, "g");
     assert_string_equal(id.group_uid, "u-g");
     assert_string_equal(id.node, "n1");
-    assert_false(id.shared);
+    assert_false(id.of_placementgroup);
     assert_int_equal(heartbeat_ms, 7000);
 }
 
@@ -79,7 +79,7 @@ static void on_bundles_it_may_speak_for_several(void **state)
     (void)state;
     put_pod("ml", "cadre.dev/v1alpha1", "PlacementGroup", "u-plg", "Running");
     assert_int_equal(find("ml", "u-p"), 0);
-    assert_true(id.shared);
+    assert_true(id.of_placementgroup);
     assert_null(id.group_uid);
     assert_int_equal(heartbeat_ms, 3000);
 }
