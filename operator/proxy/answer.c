@@ -10,9 +10,9 @@ uint32_t answer_count(const struct call *c)
     return c->plan ? c->plan->d.n_keep : c->n;
 }
 
-const struct call_slot *answer_slot(const struct call *c, uint32_t i)
+const struct call_rank *answer_rank(const struct call *c, uint32_t i)
 {
-    return &c->slots[c->plan ? c->plan->d.keep[i] - c->req.first : i];
+    return &c->ranks[c->plan ? c->plan->d.keep[i] - c->req.first : i];
 }
 
 int answer_no_room(const struct call *c, struct err *err)
@@ -29,45 +29,45 @@ void answer_parks(struct call *c, size_t bytes)
     c->answer.parked = bytes;
 }
 
-static bool keep(struct call_slot *slot, const struct call_body *body)
+static bool keep(struct call_rank *rank, const struct call_body *body)
 {
-    struct call *c = slot->call;
+    struct call *c = rank->call;
     // Somebody reads the result later, and bytes in a worker's memory may change until then.
     bool shaky = body->blob && body->blob->area && ((c->plan && c->plan->d.join) || c->req.keep);
     answer_parks(c, c->answer.parked + body->len);
     if (body->blob && !shaky) {
         if (!blob_recharge(body->blob, c->quota))
             return false;
-        slot->result.blob = blob_ref(body->blob);
-        slot->result.offset = (size_t)(body->data - body->blob->data);
-        slot->result.len = body->len;
+        rank->result.blob = blob_ref(body->blob);
+        rank->result.offset = (size_t)(body->data - body->blob->data);
+        rank->result.len = body->len;
         return true;
     }
     struct blob *all = c->answer.gathered;
     if (!all) {
         c->answer.gathered = all = blob_copy(body->data, body->len, c->quota);
-        slot->result.len = all ? body->len : 0;
+        rank->result.len = all ? body->len : 0;
         return all != NULL;
     }
     if (!blob_reserve(all, body->len))
         return false;
-    slot->result.offset = all->len;
-    slot->result.len = body->len;
+    rank->result.offset = all->len;
+    rank->result.len = body->len;
     if (body->len)
-        memcpy(all->data + slot->result.offset, body->data, body->len);
+        memcpy(all->data + rank->result.offset, body->data, body->len);
     all->len += body->len;
     return true;
 }
 
-int answer_keep(struct call_slot *slot, const struct call_body *body, struct err *err)
+int answer_keep(struct call_rank *rank, const struct call_body *body, struct err *err)
 {
-    return keep(slot, body) ? 0 : answer_no_room(slot->call, err);
+    return keep(rank, body) ? 0 : answer_no_room(rank->call, err);
 }
 
-struct record_part answer_result(const struct call_slot *slot)
+struct record_part answer_result(const struct call_rank *rank)
 {
-    return (struct record_part){slot->result.blob ? slot->result.blob : slot->call->answer.gathered,
-                                slot->result.offset, slot->result.len};
+    return (struct record_part){rank->result.blob ? rank->result.blob : rank->call->answer.gathered,
+                                rank->result.offset, rank->result.len};
 }
 
 const char *answer_bytes(const struct record_part *result)
@@ -191,17 +191,17 @@ void answer_streamed(struct call *c)
     c->router->n_results++;
 }
 
-static void tell(struct call_slot *slot, bool pause)
+static void tell(struct call_rank *rank, bool pause)
 {
-    if (peer_pause(&slot->member->peer, pause, slot->call->id, slot->member->rank))
-        slot->result.paused = pause;
+    if (peer_pause(&rank->member->peer, pause, rank->call->id, rank->member->rank))
+        rank->result.paused = pause;
 }
 
-bool answer_flow(struct call_slot *slot, size_t waits)
+bool answer_flow(struct call_rank *rank, size_t waits)
 {
-    if (slot->member && call_turns(slot->call, slot->result.paused, waits))
-        tell(slot, !slot->result.paused);
-    return slot->result.paused;
+    if (rank->member && call_turns(rank->call, rank->result.paused, waits))
+        tell(rank, !rank->result.paused);
+    return rank->result.paused;
 }
 
 bool answer_abort(struct call *c)
@@ -209,10 +209,10 @@ bool answer_abort(struct call *c)
     bool paused = false;
     (void)record_stream_drop(&c->answer.stream);
     for (uint32_t i = 0; i < c->n; i++) {
-        struct call_slot *slot = &c->slots[i];
-        if (slot->result.paused && slot->member)
-            tell(slot, false);
-        paused = paused || (slot->result.paused && slot->member);
+        struct call_rank *rank = &c->ranks[i];
+        if (rank->result.paused && rank->member)
+            tell(rank, false);
+        paused = paused || (rank->result.paused && rank->member);
     }
     return paused;
 }
@@ -220,6 +220,6 @@ bool answer_abort(struct call *c)
 void answer_done(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++)
-        blob_unref(TAKE_PTR(c->slots[i].result.blob));
+        blob_unref(TAKE_PTR(c->ranks[i].result.blob));
     blob_unref(TAKE_PTR(c->answer.gathered));
 }

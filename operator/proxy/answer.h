@@ -9,14 +9,14 @@
 
 // Results that wait
 
-// A whole result waits in its slot for the results of other ranks. ERR_LIMIT.
-int answer_keep(struct call_slot *slot, const struct call_body *body, struct err *err);
-// The result that waits in the slot; its len is 0 if none does.
-struct record_part answer_result(const struct call_slot *slot);
+// Keeps a whole result with its rank, where it waits for the results of other ranks. ERR_LIMIT.
+int answer_keep(struct call_rank *rank, const struct call_body *body, struct err *err);
+// The result of this rank that waits; its len is 0 if none does.
+struct record_part answer_result(const struct call_rank *rank);
 const char *answer_bytes(const struct record_part *result);
-// How many results are part of the answer, and the slot of each, in the order of the answer.
+// How many results are part of the answer, and the rank of each, in the order of the answer.
 uint32_t answer_count(const struct call *c);
-const struct call_slot *answer_slot(const struct call *c, uint32_t i);
+const struct call_rank *answer_rank(const struct call *c, uint32_t i);
 // Notes that this many bytes of results wait for slow ranks. They count as parked for the session. The proxy still
 // reads the client.
 void answer_parks(struct call *c, size_t bytes);
@@ -42,7 +42,7 @@ size_t answer_waits(const struct call *c); // bytes of the answer that wait for 
 void answer_streamed(struct call *c);      // all of it has been queued
 // Tells a rank whose result comes in pieces to pause or to go on, when `waits` bytes of the result wait. Returns true
 // if the rank pauses.
-bool answer_flow(struct call_slot *slot, size_t waits);
+bool answer_flow(struct call_rank *rank, size_t waits);
 
 // Ends the answer: the client gets no more of it, and ranks that pause are told to go on. Returns true if the queue of
 // such a rank had no room. Try again later then, because a rank without its GO keeps its result for ever.

@@ -285,7 +285,7 @@ static int send_piece(struct call *c, const struct call_body *piece, struct err 
     if (c->args.split)
         r = split_stream_take(c->args.split, c, &part, err);
     for (uint32_t i = 0; i < c->n && !c->args.split && r == 0; i++)
-        r = call_slot_send(&c->slots[i], &part, err);
+        r = call_rank_send(&c->ranks[i], &part, err);
     blob_unref(kept);
     return r;
 }
@@ -308,7 +308,7 @@ static int pass(struct call *c, const struct call_body *piece, bool last, struct
     if (!last)
         return 0;
     for (uint32_t i = 0; i < c->n; i++)
-        call_slot_send_end(&c->slots[i]);
+        call_rank_send_end(&c->ranks[i]);
     end(c);
     args_split_by(c, NULL);
     return 0;
@@ -350,7 +350,7 @@ static size_t waiting(const struct call *c)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < c->n; i++)
-        most = MAX(most, call_slot_waits(&c->slots[i]));
+        most = MAX(most, call_rank_waits(&c->ranks[i]));
     return most;
 }
 
@@ -366,9 +366,9 @@ bool args_flow(struct call *c)
 void args_abort(struct call *c)
 {
     if (c->state == CALL_STREAMING)
-        stats_end(&c->stat); // before the slots end: ranks that have a part of the call do not answer it
+        stats_end(&c->stat); // before call_rank_drop(): ranks that have a part of the call do not answer it
     for (uint32_t i = 0; i < c->n && c->state == CALL_STREAMING; i++)
-        call_slot_drop(&c->slots[i]);
+        call_rank_drop(&c->ranks[i]);
     end(c);
 }
 

@@ -12,7 +12,7 @@
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied)
 {
     uint32_t n = request_ranks(q);
-    size_t size = sizeof(struct call) + n * sizeof(struct call_slot), charged = size + n * record_item_cost + copied;
+    size_t size = sizeof(struct call) + n * sizeof(struct call_rank), charged = size + n * record_item_cost + copied;
     if (!quota_charge(s->quota, charged))
         return NULL;
     struct call *c = n == 1 ? free_list_take(&s->router->calls, size) : xmalloc(size);
@@ -25,7 +25,7 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
     c->tenant->n_calls++;
     c->order = s->order;
     c->group = g;
-    c->n_slots = n;
+    c->n_ranks = n;
     c->charged = charged;
     c->copies = copied;
     stats_begin(&c->stat, &g->stats, stats_find(&g->stats, q->role, q->method));
@@ -126,7 +126,7 @@ void call_free_if_over(struct call *c)
     quota_unref(c->quota);
     c->tenant->n_calls--;
     tenant_unref(c->tenant);
-    if (c->n_slots == 1)
+    if (c->n_ranks == 1)
         free_list_give(&c->router->calls, c);
     else
         free(c);
@@ -138,21 +138,21 @@ bool call_turns(const struct call *c, bool paused, size_t waits)
     return paused ? waits <= config->resume_mark : waits > config->pause_mark;
 }
 
-// Slots, in the order of their lives
+// The ranks of a call, in the order of their lives
 
-int call_slot_begin(struct call *c, struct member *m, const struct record_header *h, const struct record_part *parts,
+int call_rank_begin(struct call *c, struct member *m, const struct record_header *h, const struct record_part *parts,
                     size_t n, const struct call_body *copied, struct err *err)
 {
-    struct call_slot *slot = &c->slots[c->n];
+    struct call_rank *rank = &c->ranks[c->n];
     struct record_queue *queue = &m->peer.out->queue;
-    *slot = (struct call_slot){.call = c, .member = m};
-    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->sending, queue, h, parts, n, err)
-            : copied                   ? record_stream_copy(&slot->sending, queue, h, copied->data, copied->len, err)
-                                       : record_stream_push(&slot->sending, queue, h, parts, n, err);
+    *rank = (struct call_rank){.call = c, .member = m};
+    int r = c->state == CALL_STREAMING ? record_stream_begin(&rank->sending, queue, h, parts, n, err)
+            : copied                   ? record_stream_copy(&rank->sending, queue, h, copied->data, copied->len, err)
+                                       : record_stream_push(&rank->sending, queue, h, parts, n, err);
     if (r < 0)
         return r;
     c->n++;
-    list_append(&m->pending, &slot->pending);
+    list_append(&m->pending, &rank->pending);
     m->n_pending++;
     member_lane(m, c->req.lane)->n_pending++;
     ranking_changed(c->group->ranking, m);
@@ -161,89 +161,89 @@ int call_slot_begin(struct call *c, struct member *m, const struct record_header
     return 0;
 }
 
-struct call_slot *call_slot_of(struct call *c, const struct member *m)
+struct call_rank *call_rank_of(struct call *c, const struct member *m)
 {
     uint32_t i = m->rank - c->req.first;
-    return i < c->n && c->slots[i].member == m ? &c->slots[i] : NULL;
+    return i < c->n && c->ranks[i].member == m ? &c->ranks[i] : NULL;
 }
 
-int call_slot_send(struct call_slot *slot, const struct record_part *part, struct err *err)
+int call_rank_send(struct call_rank *rank, const struct record_part *part, struct err *err)
 {
-    const struct call *c = slot->call;
-    struct member *m = slot->member;
+    const struct call *c = rank->call;
+    struct member *m = rank->member;
     if (!m)
         return 0;
-    if (record_stream_add(&slot->sending, part, 1, err) < 0)
+    if (record_stream_add(&rank->sending, part, 1, err) < 0)
         return err_set(err, ERR_THROTTLED,
                        "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
-                       c->req.method, m->rank, c->group->key, slot->sending.queue->bytes);
+                       c->req.method, m->rank, c->group->key, rank->sending.queue->bytes);
     peer_changed(&m->peer);
     return 0;
 }
 
-void call_slot_send_end(struct call_slot *slot)
+void call_rank_send_end(struct call_rank *rank)
 {
-    record_stream_end(&slot->sending);
-    if (slot->member)
-        peer_changed(&slot->member->peer);
+    record_stream_end(&rank->sending);
+    if (rank->member)
+        peer_changed(&rank->member->peer);
 }
 
-size_t call_slot_waits(const struct call_slot *slot)
+size_t call_rank_waits(const struct call_rank *rank)
 {
-    return record_stream_waits(&slot->sending);
+    return record_stream_waits(&rank->sending);
 }
 
-bool call_slot_has_all(const struct call_slot *slot)
+bool call_rank_has_all(const struct call_rank *rank)
 {
-    return !slot->sending.item || slot->sending.whole;
+    return !rank->sending.item || rank->sending.whole;
 }
 
-void call_slot_note_unsent(struct call_slot *slot)
+void call_rank_note_unsent(struct call_rank *rank)
 {
-    slot->unsent = slot->unsent || record_stream_withdraw(&slot->sending);
+    rank->unsent = rank->unsent || record_stream_withdraw(&rank->sending);
 }
 
-bool call_slot_withdraw(struct call_slot *slot)
+bool call_rank_withdraw(struct call_rank *rank)
 {
-    struct call *c = slot->call;
-    if (!record_stream_withdraw(&slot->sending))
+    struct call *c = rank->call;
+    if (!record_stream_withdraw(&rank->sending))
         return false;
     c->stat.failed = true;
     stats_end(&c->stat); // the rank has not answered
-    slot->unsent = true;
-    call_slot_ends(slot);
+    rank->unsent = true;
+    call_rank_ends(rank);
     return true;
 }
 
 // The rank does not answer such a call. Without this record, the rank would hold up everything that is ordered behind
 // the call.
-void call_slot_drop(struct call_slot *slot)
+void call_rank_drop(struct call_rank *rank)
 {
-    struct member *m = slot->member;
-    if (!m || !slot->sending.item)
+    struct member *m = rank->member;
+    if (!m || !rank->sending.item)
         return;
-    if (record_stream_drop(&slot->sending) && m->peer.out && !m->peer.close_code) {
+    if (record_stream_drop(&rank->sending) && m->peer.out && !m->peer.close_code) {
         record_writer_insist(m->peer.out,
-                             &(struct record_header){.type = RECORD_CANCEL, .call = slot->call->id, .rank = m->rank});
+                             &(struct record_header){.type = RECORD_CANCEL, .call = rank->call->id, .rank = m->rank});
         peer_changed(&m->peer);
     }
-    call_slot_ends(slot);
+    call_rank_ends(rank);
 }
 
-bool call_slot_ends(struct call_slot *slot)
+bool call_rank_ends(struct call_rank *rank)
 {
-    record_stream_forget(&slot->sending);
-    list_remove(&slot->pending);
-    uint32_t rank = slot->member->rank;
-    struct member *m = slot->member;
+    record_stream_forget(&rank->sending);
+    list_remove(&rank->pending);
+    uint32_t number = rank->member->rank;
+    struct member *m = rank->member;
     m->n_pending--;
-    member_lane(m, slot->call->req.lane)->n_pending--;
+    member_lane(m, rank->call->req.lane)->n_pending--;
     if (m->group)
         ranking_changed(m->group->ranking, m);
-    if (m->group && !list_empty(&m->group->tasks[slot->call->req.lane]))
-        tenant_look_again(slot->call->tenant, m->group);
-    slot->member = NULL;
-    slot->call->left--;
-    stats_answer(&slot->call->stat, rank, slot->call->n, slot->call->left);
-    return slot->call->session != NULL;
+    if (m->group && !list_empty(&m->group->tasks[rank->call->req.lane]))
+        tenant_look_again(rank->call->tenant, m->group);
+    rank->member = NULL;
+    rank->call->left--;
+    stats_answer(&rank->call->stat, number, rank->call->n, rank->call->left);
+    return rank->call->session != NULL;
 }

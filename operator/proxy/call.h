@@ -13,21 +13,21 @@
 // The lint (tests/lint/lint.py) checks that only the named files use the private parts.
 
 // The result of one rank. Private to answer.c.
-struct slot_result {
+struct rank_result {
     bool paused;        // the rank was told to pause it
     struct blob *blob;  // contains it; NULL = answer.gathered does
     size_t offset, len; // where it is
 };
 
 // A rank that has the call, and its result until all results are there.
-struct call_slot {
+struct call_rank {
     struct list pending; // in the member's list while it has not answered
     struct call *call;
     struct member *member;        // NULL once it has answered, or is lost
     bool unsent;                  // it has received nothing of the call, and never will
     bool passes;                  // its result comes in pieces (result.c)
     struct record_stream sending; // private to call.c: the call on its way to the rank
-    struct slot_result result;
+    struct rank_result result;
 };
 
 // The states of a call. call_become() alone changes them. docs/architecture.md has the picture.
@@ -95,13 +95,13 @@ struct call {
     struct dispatch_plan *plan;      // from when it is sent until it is answered; NULL if its modes need none
     struct blob *frees;              // private to remote_object.c: the body of object.free; NULL = another method
     uint32_t n, left;                // ranks that have got it; ranks that have not answered
-    uint32_t n_slots;
+    uint32_t n_ranks;                // that shall get it
     // Bytes that are charged for the call and its places in the queues of its ranks, and how many of them are for
     // copies.
     size_t charged, copies;
     struct stats_call stat; // until it is answered
     struct request req;     // call_new() sets all members above to 0
-    struct call_slot slots[];
+    struct call_rank ranks[];
 };
 
 // Offsets in router.marks, and a length
@@ -115,26 +115,26 @@ bool call_pays_copies(struct call *c, size_t bytes);
 // another list.
 void call_become(struct call *c, enum call_state next);
 
-// Queues the call for `m`, the next rank that gets it, in a new slot: the parts, or a copy of `copied` if that is not
-// NULL. CALL_STREAMING: more of the arguments follows. Errors of the rank's queue.
-int call_slot_begin(struct call *c, struct member *m, const struct record_header *h, const struct record_part *parts,
+// Queues the call for `m`, the next rank that gets it: the parts, or a copy of `copied` if that is not NULL.
+// CALL_STREAMING: more of the arguments follows. Errors of the rank's queue.
+int call_rank_begin(struct call *c, struct member *m, const struct record_header *h, const struct record_part *parts,
                     size_t n, const struct call_body *copied, struct err *err);
-// The slot of a rank that has the call and has not answered, else NULL.
-struct call_slot *call_slot_of(struct call *c, const struct member *m);
+// The rank with this worker if it has the call and has not answered, else NULL.
+struct call_rank *call_rank_of(struct call *c, const struct member *m);
 // Sends the rank a further part of the arguments. Nothing happens if the rank does not have the call any more.
 // ERR_THROTTLED.
-int call_slot_send(struct call_slot *slot, const struct record_part *part, struct err *err);
-void call_slot_send_end(struct call_slot *slot);      // the last part was sent
-size_t call_slot_waits(const struct call_slot *slot); // bytes of the call that wait for the rank to read them
-bool call_slot_has_all(const struct call_slot *slot); // all of the call was sent to the rank
+int call_rank_send(struct call_rank *rank, const struct record_part *part, struct err *err);
+void call_rank_send_end(struct call_rank *rank);      // the last part was sent
+size_t call_rank_waits(const struct call_rank *rank); // bytes of the call that wait for the rank to read them
+bool call_rank_has_all(const struct call_rank *rank); // all of the call was sent to the rank
 // The connection ends: sets `unsent` if no byte of the call went out. The call then leaves the queue, because a
 // connection that closes may still send its queue.
-void call_slot_note_unsent(struct call_slot *slot);
+void call_rank_note_unsent(struct call_rank *rank);
 // Takes the call out of the rank's queue again. False: a part of it went out.
-bool call_slot_withdraw(struct call_slot *slot);
-// Tells a rank that has a part of the call that no more comes. The slot ends.
-void call_slot_drop(struct call_slot *slot);
-bool call_slot_ends(struct call_slot *slot); // the rank sends no more. Returns whether the client still waits
+bool call_rank_withdraw(struct call_rank *rank);
+// Tells a rank that has a part of the call that no more comes, and ends it.
+void call_rank_drop(struct call_rank *rank);
+bool call_rank_ends(struct call_rank *rank); // the rank sends no more. Returns whether the client still waits
 // Returns true if the sender of a body has to change when `waits` bytes of the body wait: to pause, or to go on if it
 // is `paused`.
 bool call_turns(const struct call *c, bool paused, size_t waits);

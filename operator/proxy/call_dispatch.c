@@ -55,7 +55,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags |= RECORD_REFS;
     if (c->session->code && m->takes_code)
         h.flags |= RECORD_CODE;
-    return call_slot_begin(c, m, &h, parts, n, copied, err);
+    return call_rank_begin(c, m, &h, parts, n, copied, err);
 }
 
 static int send_same(struct call *c, const struct call_body *body, uint32_t n, struct err *err)

@@ -51,7 +51,7 @@ static bool is_unsent(const struct call *c)
 {
     bool unsent = true;
     for (uint32_t i = 0; i < c->n && c->state != CALL_STREAMING; i++)
-        unsent = unsent && c->slots[i].unsent;
+        unsent = unsent && c->ranks[i].unsent;
     return unsent;
 }
 
@@ -89,9 +89,9 @@ void call_refuse(struct call *c, int code, const char *fmt, ...)
 static void tell_ranks(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        struct member *m = c->slots[i].member;
+        struct member *m = c->ranks[i].member;
         // For CALL_STREAMING see args_abort().
-        if (!m || !m->peer.out || c->state == CALL_STREAMING || call_slot_withdraw(&c->slots[i]))
+        if (!m || !m->peer.out || c->state == CALL_STREAMING || call_rank_withdraw(&c->ranks[i]))
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
         record_writer_insist(m->peer.out, &h);
@@ -116,7 +116,7 @@ void call_abandon(struct call *c)
 void call_list_late(const struct call *c, struct call_failure_late *ret)
 {
     for (uint32_t i = 0; i < c->n && ret->n < CALL_FAILURE_LATE_MAX; i++)
-        if (c->slots[i].member)
+        if (c->ranks[i].member)
             ret->ranks[ret->n++] = c->req.first + i;
 }
 
@@ -176,10 +176,10 @@ void call_timeout(struct call *c)
     call_fail(c, &f);
 }
 
-void call_lost(struct call_slot *slot, const struct call_failure *f)
+void call_lost(struct call_rank *rank, const struct call_failure *f)
 {
-    struct call *c = slot->call;
-    if (!call_slot_ends(slot))
+    struct call *c = rank->call;
+    if (!call_rank_ends(rank))
         call_free_if_over(c);
     else
         call_fail(c, f);

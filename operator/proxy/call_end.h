@@ -14,4 +14,4 @@ void call_list_late(const struct call *c,
                     struct call_failure_late *ret); // adds the ranks that have it and have not answered
 void call_abandon(struct call *c);                  // its session ends
 void call_settle(struct call *c); // the client has its answer, or does not want one any more. May free the call
-void call_lost(struct call_slot *slot, const struct call_failure *f); // the rank's process is gone
+void call_lost(struct call_rank *rank, const struct call_failure *f); // the rank's process is gone

@@ -61,7 +61,7 @@ bool collect_is_nothing(const struct call *c)
 {
     bool nothing = true;
     for (uint32_t i = 0; i < answer_count(c) && nothing; i++) {
-        const struct record_part part = answer_result(answer_slot(c, i));
+        const struct record_part part = answer_result(answer_rank(c, i));
         nothing = !part.len || (part.len == 4 && memcmp(answer_bytes(&part), "null", 4) == 0);
     }
     return nothing;
@@ -77,7 +77,7 @@ int collect(struct call *c, struct err *err)
     }
     struct record_part *results = n <= FEW ? few : xmalloc(n * sizeof *results);
     for (uint32_t i = 0; i < n; i++)
-        results[i] = answer_result(answer_slot(c, i));
+        results[i] = answer_result(answer_rank(c, i));
     int r = answer_list(c, results, n, err);
     if (results != few)
         free(results);

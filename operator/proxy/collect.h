@@ -4,7 +4,7 @@
 
 #include "operator/proxy/call.h"
 
-// All ranks have answered, and the wanted results are in the slots. Sends a list of them. Sends null if they were to be
+// All ranks have answered, and the wanted results wait. Sends a list of them. Sends null if they were to be
 // joined and collect_is_nothing(). ERR_LIMIT.
 int collect(struct call *c, struct err *err);
 bool collect_is_nothing(const struct call *c); // all results are empty or null

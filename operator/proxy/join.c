@@ -86,9 +86,9 @@ static void free_all(struct join *j)
 
 // Taking results
 
-bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want)
+bool join_takes(const struct call_rank *rank, const struct call_body *piece, size_t *want)
 {
-    const struct call *c = slot->call;
+    const struct call *c = rank->call;
     struct err err = ERR_INIT;
     *want = 0;
     if (c->req.single || c->session->whole || !c->plan || !c->plan->d.join)
@@ -229,13 +229,13 @@ void join_open(struct call *c)
         list_append(&c->router->flowing, &c->flowing);
 }
 
-int join_add(struct call_slot *slot, const struct record_part *part, bool last, struct err *err)
+int join_add(struct call_rank *rank, const struct record_part *part, bool last, struct err *err)
 {
-    struct call *c = slot->call;
-    uint32_t rank = slot->member->rank;
+    struct call *c = rank->call;
+    uint32_t number = rank->member->rank;
     join_open(c);
     struct join *j = c->join;
-    struct source *s = source_of(c, rank);
+    struct source *s = source_of(c, number);
     bool first = !s->begun;
     push(s, part);
     int r = first ? begin(j, s, part, err) : 0;
@@ -243,7 +243,7 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
         r = check_length(s, last, err);
     s->complete = last;
     if (r < 0)
-        return unfit(j, rank, err);
+        return unfit(j, number, err);
     if (j->whole) {
         r = append(j, s, part, err);
         drop_all(s);
@@ -277,7 +277,7 @@ static int make_whole(struct join *j, struct err *err)
         struct source *s = &j->sources[i];
         for (size_t k = s->next; k < s->n && s->begun && r == 0; k++)
             r = append(j, s, &s->parts[k], err);
-        if (s->begun) // else its result is in its slot
+        if (s->begun) // else its result is with its rank
             drop_all(s);
     }
     return r;
@@ -294,7 +294,7 @@ static bool all_begun(const struct call *c)
     const struct join *j = c->join;
     uint32_t n = j->begun;
     for (uint32_t i = 0; i < j->n; i++) // a rank whose result is whole has answered
-        n += !j->sources[i].begun && !answer_slot(c, i)->member;
+        n += !j->sources[i].begun && !answer_rank(c, i)->member;
     return n == j->n;
 }
 
@@ -347,7 +347,7 @@ static size_t take_whole(const struct call *c, struct join *j)
         s->rank = d->d.keep[i];
         s->padding = j->each ? batch_padding(d->rows, d->each, d->d.chunk[s->rank]) : 0;
         if (!s->begun) {
-            const struct record_part part = answer_result(answer_slot(c, i));
+            const struct record_part part = answer_result(answer_rank(c, i));
             if (part.len)
                 push(s, &part);
             len += part.len;

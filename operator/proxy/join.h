@@ -10,11 +10,11 @@
 
 // Returns true if a RESULT of this rank that begins with `piece` can be joined as it arrives. False: *want bytes of it
 // must arrive first; 0 = all.
-bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want);
-void join_open(struct call *c); // results are joined from now on, or all of them are in the slots
+bool join_takes(const struct call_rank *rank, const struct call_body *piece, size_t *want);
+void join_open(struct call *c); // results are joined from now on, or all of them have arrived
 // Takes a part of the rank's result. The first part contains the whole head. `last`: the result is complete.
 // ERR_INVALID and ERR_LIMIT.
-int join_add(struct call_slot *slot, const struct record_part *part, bool last, struct err *err);
+int join_add(struct call_rank *rank, const struct record_part *part, bool last, struct err *err);
 enum join_progress {
     JOIN_GOES_ON,  // more results must arrive, or the client must read
     JOIN_STREAMED, // all of the answer has been queued, piece by piece

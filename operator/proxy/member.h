@@ -80,7 +80,7 @@ struct member {
     struct grid *meshes; // as it published them
     size_t n_meshes;
     struct member_transfer transfer;
-    struct list pending; // slots of calls that it has not answered (call.h)
+    struct list pending; // of the calls that it has not answered (call.h): struct call_rank
     size_t n_pending;
     // After its connection has ended, calls wait for its exit code until leave_at:
     struct list leaving;

@@ -58,9 +58,9 @@ void object_discard(struct member *m, const char *body, size_t len, bool pinned)
 void object_discard_all(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct record_part kept = answer_result(&c->slots[i]);
+        const struct record_part kept = answer_result(&c->ranks[i]);
         struct member *m = group_member_at(c->group, c->req.first + i);
-        if (!c->slots[i].member && m && kept.len)
+        if (!c->ranks[i].member && m && kept.len)
             object_discard(m, answer_bytes(&kept), kept.len, c->req.pin);
     }
 }
@@ -107,16 +107,16 @@ static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, str
     ref.form = c->req.single ? REF_ONE : c->plan && c->plan->d.join ? REF_JOINED : REF_LIST;
     snprintf(ref.uid, sizeof ref.uid, "%s", c->group->uid);
     for (uint32_t i = 0; i < n; i++) {
-        const struct call_slot *slot = answer_slot(c, i);
-        const struct record_part kept = answer_result(slot);
-        uint32_t rank = c->req.first + (uint32_t)(slot - c->slots);
-        const struct member *m = group_member_at(c->group, rank);
-        parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
+        const struct call_rank *rank = answer_rank(c, i);
+        const struct record_part kept = answer_result(rank);
+        uint32_t number = c->req.first + (uint32_t)(rank - c->ranks);
+        const struct member *m = group_member_at(c->group, number);
+        parts[i] = (struct ref_part){.rank = number, .attempt = m ? m->attempt : c->group->attempt};
         if (!read_kept(answer_bytes(&kept), kept.len, &parts[i]))
             return err_set(err, ERR_INTERNAL,
                            "rank %u ran %s(), but did not say what it keeps: is its cadre-worker older than the "
                            "operator?",
-                           rank, c->req.method);
+                           number, c->req.method);
     }
     return answer(c, c->req.single ? c->req.first : RECORD_GROUP, &ref, err);
 }

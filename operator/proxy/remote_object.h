@@ -21,7 +21,7 @@ int object_begin(struct session *s, struct record *rec, struct call_head *head, 
 void object_note_free(struct call *c, struct blob *body);
 void object_free_ends(struct call *c); // object.free is answered
 
-// Sends a reference to what the ranks keep. Their results in the slots say what that is. ERR_LIMIT, ERR_INTERNAL.
+// Sends a reference to what the ranks keep. Their results say what that is. ERR_LIMIT, ERR_INTERNAL.
 int object_collect(struct call *c, struct err *err);
 // Frees objects that nobody will have a reference to.
 void object_discard(struct member *m, const char *body, size_t len, bool pinned);

@@ -51,8 +51,8 @@ static bool pause_results(struct call *c)
 {
     bool paused = false;
     for (uint32_t i = 0; i < c->n; i++)
-        if (c->slots[i].passes)
-            paused |= answer_flow(&c->slots[i], c->join ? join_waits(c, c->req.first + i) : answer_waits(c));
+        if (c->ranks[i].passes)
+            paused |= answer_flow(&c->ranks[i], c->join ? join_waits(c, c->req.first + i) : answer_waits(c));
     return paused;
 }
 
@@ -97,23 +97,23 @@ static void refuse(struct call *c, struct member *m, const struct call_body *bod
 }
 
 // The result is part of the answer, and waits for the others.
-static void keep(struct call_slot *slot, struct member *m, const struct call_body *body)
+static void keep(struct call_rank *rank, struct member *m, const struct call_body *body)
 {
-    struct call *c = slot->call;
+    struct call *c = rank->call;
     struct err err = ERR_INIT;
-    if (dispatch_plan_wants(c->plan, m->rank) && answer_keep(slot, body, &err) < 0)
+    if (dispatch_plan_wants(c->plan, m->rank) && answer_keep(rank, body, &err) < 0)
         refuse(c, m, body, &err);
     else
         collect_more(c);
 }
 
-void result_whole(struct call_slot *slot, const struct call_body *body)
+void result_whole(struct call_rank *rank, const struct call_body *body)
 {
-    struct call *c = slot->call;
-    struct member *m = slot->member;
-    uint32_t rank = m->rank;
+    struct call *c = rank->call;
+    struct member *m = rank->member;
+    uint32_t number = m->rank;
     bool kept = c->req.keep;
-    if (!call_slot_ends(slot)) {
+    if (!call_rank_ends(rank)) {
         if (kept)
             object_discard(m, body->data, body->len, c->req.pin);
         call_free_if_over(c);
@@ -121,18 +121,18 @@ void result_whole(struct call_slot *slot, const struct call_body *body)
         if (c->left == 0)
             send_end(c);
     } else if (c->req.single && !kept) {
-        send_single(c, rank, body);
+        send_single(c, number, body);
     } else if (c->left == 0 && !kept && collect_only(c, body)) {
         call_settle(c);
     } else {
-        keep(slot, m, body);
+        keep(rank, m, body);
     }
 }
 
-static void result_ends(struct call_slot *slot)
+static void result_ends(struct call_rank *rank)
 {
-    struct call *c = slot->call;
-    if (!call_slot_ends(slot)) {
+    struct call *c = rank->call;
+    if (!call_rank_ends(rank)) {
         call_free_if_over(c);
     } else if (c->req.quiet) {
         if (c->left == 0)
@@ -145,24 +145,24 @@ static void result_ends(struct call_slot *slot)
     }
 }
 
-void result_too_long(struct call_slot *slot, bool last)
+void result_too_long(struct call_rank *rank, bool last)
 {
-    struct call *c = slot->call;
-    slot->passes = true;
+    struct call *c = rank->call;
+    rank->passes = true;
     if (c->session)
         call_refuse(c, ERR_LIMIT,
                     "%s() of %s ran, but the proxy cannot collect the results: it has no room for the one of rank %u "
                     "(at most %zu bytes); keep them on the ranks (keep), or call one rank at a time",
-                    c->req.method, c->group->key, slot->member->rank, c->router->config.max_whole);
+                    c->req.method, c->group->key, rank->member->rank, c->router->config.max_whole);
     if (last)
-        result_ends(slot);
+        result_ends(rank);
 }
 
-void result_error(struct call_slot *slot, const struct call_body *body)
+void result_error(struct call_rank *rank, const struct call_body *body)
 {
-    struct call *c = slot->call;
-    const struct member *m = slot->member;
-    if (!call_slot_ends(slot)) {
+    struct call *c = rank->call;
+    const struct member *m = rank->member;
+    if (!call_rank_ends(rank)) {
         call_free_if_over(c);
         return;
     }
@@ -185,62 +185,62 @@ void result_error(struct call_slot *slot, const struct call_body *body)
 
 // Results in pieces
 
-static int join_piece(struct call_slot *slot, const struct call_body *piece, bool copy, bool last, struct err *err)
+static int join_piece(struct call_rank *rank, const struct call_body *piece, bool copy, bool last, struct err *err)
 {
-    const struct call *c = slot->call;
+    const struct call *c = rank->call;
     struct blob *kept = copy ? body_copy_piece(piece, c->quota) : body_keep_piece(piece, c->quota);
     if (!kept)
         return answer_no_room(c, err);
     const struct record_part part = copy ? (struct record_part){kept, 0, piece->len} : body_part(piece, kept);
-    int r = join_add(slot, &part, last, err);
+    int r = join_add(rank, &part, last, err);
     blob_unref(kept);
     return r;
 }
 
-static int join(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
+static int join(struct call_rank *rank, const struct call_body *piece, bool first, bool last, struct err *err)
 {
     struct call_body head = *piece, rest = *piece;
     struct err ignored = ERR_INIT;
     size_t len;
     if (!first || !piece->blob || !piece->blob->area)
-        return join_piece(slot, piece, false, last, err);
+        return join_piece(rank, piece, false, last, err);
     // The result is in shared memory: only its head is copied.
     if (safetensors_head_len(piece->data, &len, &ignored) == 0 && len < piece->len)
         head.len = len;
     rest.data += head.len;
     rest.len -= head.len;
-    int r = join_piece(slot, &head, true, last && !rest.len, err);
-    return r < 0 || !rest.len ? r : join_piece(slot, &rest, false, last, err);
+    int r = join_piece(rank, &head, true, last && !rest.len, err);
+    return r < 0 || !rest.len ? r : join_piece(rank, &rest, false, last, err);
 }
 
 // Returns true if the client gets the result.
-static bool wants(const struct call_slot *slot)
+static bool wants(const struct call_rank *rank)
 {
-    const struct call *c = slot->call;
-    return c->session && !c->req.quiet && (c->req.single || dispatch_plan_wants(c->plan, slot->member->rank));
+    const struct call *c = rank->call;
+    return c->session && !c->req.quiet && (c->req.single || dispatch_plan_wants(c->plan, rank->member->rank));
 }
 
-static int take_result(struct call_slot *slot, const struct call_body *piece, bool first, bool last, struct err *err)
+static int take_result(struct call_rank *rank, const struct call_body *piece, bool first, bool last, struct err *err)
 {
-    return slot->call->req.single ? answer_pass(slot->call, slot->member->rank, piece, first, err)
-                                  : join(slot, piece, first, last, err);
+    return rank->call->req.single ? answer_pass(rank->call, rank->member->rank, piece, first, err)
+                                  : join(rank, piece, first, last, err);
 }
 
-bool result_piece(struct call_slot *slot, const struct call_body *piece, bool first, bool last)
+bool result_piece(struct call_rank *rank, const struct call_body *piece, bool first, bool last)
 {
-    struct call *c = slot->call;
+    struct call *c = rank->call;
     struct err err = ERR_INIT;
     bool passes = c->req.single && c->session && !c->session->whole;
-    slot->member->peer.want = 0;
+    rank->member->peer.want = 0;
     if (first && c->req.keep) // a rank that keeps its result answers with a short text
         return false;
-    if (first && wants(slot) && !passes && !join_takes(slot, piece, &slot->member->peer.want))
+    if (first && wants(rank) && !passes && !join_takes(rank, piece, &rank->member->peer.want))
         return false;
-    slot->passes = true;
-    if (wants(slot) && take_result(slot, piece, first, last, &err) < 0)
+    rank->passes = true;
+    if (wants(rank) && take_result(rank, piece, first, last, &err) < 0)
         call_fail_err(c, &err);
     if (last)
-        result_ends(slot);
+        result_ends(rank);
     else if (c->session)
         call_flow(c);
     return true;

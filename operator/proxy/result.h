@@ -7,13 +7,13 @@
 #include "operator/proxy/call.h"
 
 // Each of these may answer the call.
-void result_whole(struct call_slot *slot, const struct call_body *body);
+void result_whole(struct call_rank *rank, const struct call_body *body);
 // Takes a piece of a result. False: nothing has happened. This is a first piece, and the caller must collect the
 // result.
-bool result_piece(struct call_slot *slot, const struct call_body *piece, bool first, bool last);
-void result_error(struct call_slot *slot, const struct call_body *body);
+bool result_piece(struct call_rank *rank, const struct call_body *piece, bool first, bool last);
+void result_error(struct call_rank *rank, const struct call_body *body);
 // The result is too long to be collected. The rest of it arrives in pieces. `last`: there is no rest.
-void result_too_long(struct call_slot *slot, bool last);
+void result_too_long(struct call_rank *rank, bool last);
 
 // Call this after something was sent or has arrived. Continues to join, and tells the senders of bodies to pause or to
 // go on. May answer the call.

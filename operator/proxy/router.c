@@ -91,14 +91,14 @@ void router_done(struct router *r)
 static void note_unsent(struct member *m)
 {
     LIST_FOREACH(l, &m->pending)
-        call_slot_note_unsent(CONTAINER_OF(l, struct call_slot, pending));
+        call_rank_note_unsent(CONTAINER_OF(l, struct call_rank, pending));
 }
 
-static const char *may_have_run(const struct call_slot *slot)
+static const char *may_have_run(const struct call_rank *rank)
 {
-    if (!slot->unsent)
+    if (!rank->unsent)
         return "it may have run";
-    return slot->call->n == 1 ? "the call was not sent to this rank, and has not run"
+    return rank->call->n == 1 ? "the call was not sent to this rank, and has not run"
                               : "other ranks may have run the call; this one has not";
 }
 
@@ -108,19 +108,19 @@ struct process_end {
 };
 
 // An error with a rank says that the call may have run.
-static void fail_call(const struct member *m, struct call_slot *slot)
+static void fail_call(const struct member *m, struct call_rank *rank)
 {
     struct call_failure f;
-    call_failure_set(&f, ERR_UNAVAILABLE, "%s while %s() was pending; %s%s%s", m->end, slot->call->req.method,
-                     may_have_run(slot), m->words[0] ? "; its last line: " : "", m->words);
-    if (!slot->unsent || slot->call->n > 1) {
+    call_failure_set(&f, ERR_UNAVAILABLE, "%s while %s() was pending; %s%s%s", m->end, rank->call->req.method,
+                     may_have_run(rank), m->words[0] ? "; its last line: " : "", m->words);
+    if (!rank->unsent || rank->call->n > 1) {
         f.rank = m->rank;
         f.pod = m->pod;
         f.node = m->node;
         f.exited = m->exited;
         f.exit_code = m->exit_code;
     }
-    call_lost(slot, &f);
+    call_lost(rank, &f);
 }
 
 // False: the work is used up, and some of its calls still need their errors.
@@ -130,7 +130,7 @@ static bool fail_calls(struct member *m, unsigned *work)
         if (*work == 0)
             return false;
         --*work;
-        fail_call(m, CONTAINER_OF(l, struct call_slot, pending));
+        fail_call(m, CONTAINER_OF(l, struct call_rank, pending));
     }
     list_remove(&m->failing);
     if (m->gone)
@@ -164,7 +164,7 @@ static void fail_pending(struct router *r, struct member *m, const char *what, c
     m->exit_code = end ? end->exit_code : 0;
     if (fail_calls(m, &r->at_once))
         return;
-    struct tenant *t = CONTAINER_OF(m->pending.next, struct call_slot, pending)->call->tenant;
+    struct tenant *t = CONTAINER_OF(m->pending.next, struct call_rank, pending)->call->tenant;
     list_append(&t->failing, &m->failing);
     tenant_falls_behind(t);
 }
@@ -438,22 +438,22 @@ void router_leave(struct router *r, struct member *m)
                      NULL);
 }
 
-static int take_answer(struct call_slot *slot, const struct record *rec)
+static int take_answer(struct call_rank *rank, const struct record *rec)
 {
     const struct call_body body = {rec->body, rec->len, rec->blob};
     bool first = rec->offset == 0, last = !(rec->h.flags & RECORD_MORE);
     if (rec->over) {
-        result_too_long(slot, last);
+        result_too_long(rank, last);
     } else if (rec->h.type == RECORD_ERROR) {
         if (!last)
             return first ? ROUTER_COLLECT : 0;
-        result_error(slot, &body);
+        result_error(rank, &body);
     } else if (first && last && rec->len <= RECORD_BODY_MAX) {
-        result_whole(slot, &body);
-    } else if (!result_piece(slot, &body, first, last)) {
+        result_whole(rank, &body);
+    } else if (!result_piece(rank, &body, first, last)) {
         if (!last)
             return ROUTER_COLLECT;
-        result_whole(slot, &body); // by reference
+        result_whole(rank, &body); // by reference
     }
     return 0;
 }
@@ -470,12 +470,12 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
     if ((!result && rec->h.type != RECORD_ERROR) || rec->h.call == 0 || (rec->h.flags & RECORD_PARTS))
         return err_set(err, ERR_PROTO, "a worker must not send such %s records here", record_type_name(rec->h.type));
     struct call *c = idmap_get(&r->running, rec->h.call);
-    struct call_slot *slot = c ? call_slot_of(c, m) : NULL;
-    if (!slot)
+    struct call_rank *rank = c ? call_rank_of(c, m) : NULL;
+    if (!rank)
         return err_set(err, ERR_PROTO, "rank %u answers call %u, which it does not have", m->rank, rec->h.call);
-    if (!call_slot_has_all(slot))
+    if (!call_rank_has_all(rank))
         return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
-    return take_answer(slot, rec);
+    return take_answer(rank, rec);
 }
 
 void router_replicas(struct router *r, const char *names)

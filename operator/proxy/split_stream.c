@@ -48,7 +48,7 @@ static int add_to_piece(const struct split_stream *s, struct call *c, size_t pie
 {
     int r = 0;
     for (uint32_t i = s->first[piece]; i < s->first[piece + 1] && r == 0; i++)
-        r = call_slot_send(&c->slots[s->ranks[i]], part, err);
+        r = call_rank_send(&c->ranks[s->ranks[i]], part, err);
     return r;
 }
 

@@ -20,7 +20,7 @@ void split_stream_free(struct split_stream *s); // accepts NULL
 // The head of that rank's own document. It follows the head of the call.
 struct record_part split_stream_head(const struct split_stream *s, const struct call *c, uint32_t rank);
 size_t split_stream_head_len(const struct split_stream *s); // of the batch's own head, which no rank gets
-// Sends the ranks their rows of the next segment of values. The errors of call_slot_send(), and ERR_INVALID: the batch
+// Sends the ranks their rows of the next segment of values. The errors of call_rank_send(), and ERR_INVALID: the batch
 // is too long.
 int split_stream_take(struct split_stream *s, struct call *c, const struct record_part *part, struct err *err);
 int split_stream_end(const struct split_stream *s, const char *method,

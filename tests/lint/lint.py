@@ -120,7 +120,7 @@ RETIRED = (
 CALLERS = ("operator/proxy/", "tests/unit/operator/proxy/")
 PRIVATE = (
     (r"\bstruct args\b|(?:->|\.)args\s*\.", ("operator/proxy/args.c", "operator/proxy/call.h")),
-    (r"\bstruct (?:answer|slot_result)\b|(?:->|\.)(?:answer|result)\s*\.", ("operator/proxy/answer.c", "operator/proxy/call.h")),
+    (r"\bstruct (?:answer|rank_result)\b|(?:->|\.)(?:answer|result)\s*\.", ("operator/proxy/answer.c", "operator/proxy/call.h")),
     (r"(?:->|\.)sending\b", ("operator/proxy/call.c",)),
 )
 
@@ -376,11 +376,11 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("bench/a.c", C_HEAD + "int reservations; // of a Reservation\n", ["word", "word"]),
     ("tests/fuzz/a.c", C_HEAD + "int cut_and_join(void); // cuts rows\n", ["word", "word"]),
     ("tests/unit/operator/proxy/test_a.c", C_HEAD + "#define STALL_TEST(fn) installs(fn)\n", ["word"]),
-    ("operator/proxy/a.c", C_HEAD + "size_t n = c->args.want + c->answer.parked + slot->result.len;\n", ["private"] * 3),
-    ("operator/proxy/a.c", C_HEAD + "struct args *a; // of c->args.want\nstruct answer *b; struct slot_result *r;\n", ["private"] * 3),
-    ("operator/proxy/result.c", C_HEAD + "bool b = c->slots[0].sending.whole, d = slot->sending.whole;\n", ["private"] * 2),
+    ("operator/proxy/a.c", C_HEAD + "size_t n = c->args.want + c->answer.parked + rank->result.len;\n", ["private"] * 3),
+    ("operator/proxy/a.c", C_HEAD + "struct args *a; // of c->args.want\nstruct answer *b; struct rank_result *r;\n", ["private"] * 3),
+    ("operator/proxy/result.c", C_HEAD + "bool b = c->ranks[0].sending.whole, d = rank->sending.whole;\n", ["private"] * 2),
     ("operator/proxy/args.c", C_HEAD + "c->args.want = c->answer.parked;\n", ["private"]),
-    ("operator/proxy/answer.c", C_HEAD + "slot->result.len = c->answer.parked;\n", []),
+    ("operator/proxy/answer.c", C_HEAD + "rank->result.len = c->answer.parked;\n", []),
     ("operator/proxy/split.c", C_HEAD + "size_t n = p->parts->args - p->parts->args_len, answer = p.args;\n", []),
     ("operator/gateway/a.c", C_HEAD + "struct answer { int args; } result = {.args = 1};\n", []),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
