@@ -199,7 +199,7 @@ static void tell(struct call_rank *rank, bool pause)
 
 bool answer_flow(struct call_rank *rank, size_t waits)
 {
-    if (rank->member && call_turns(rank->call, rank->result.paused, waits))
+    if (rank->member && call_flow_changes(rank->call, rank->result.paused, waits))
         tell(rank, !rank->result.paused);
     return rank->result.paused;
 }

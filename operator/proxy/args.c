@@ -356,7 +356,7 @@ static size_t waiting(const struct call *c)
 
 bool args_flow(struct call *c)
 {
-    if (c->state == CALL_STREAMING && call_turns(c, c->args.paused, waiting(c)))
+    if (c->state == CALL_STREAMING && call_flow_changes(c, c->args.paused, waiting(c)))
         tell(c, !c->args.paused);
     return c->args.paused;
 }

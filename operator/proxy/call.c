@@ -132,7 +132,7 @@ void call_free_if_over(struct call *c)
         free(c);
 }
 
-bool call_turns(const struct call *c, bool paused, size_t waits)
+bool call_flow_changes(const struct call *c, bool paused, size_t waits)
 {
     const struct router_config *config = &c->router->config;
     return paused ? waits <= config->resume_mark : waits > config->pause_mark;

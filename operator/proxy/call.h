@@ -36,7 +36,7 @@ enum call_state {
     CALL_BLOCKED,   // it waits behind a body of its client that has not arrived completely
     CALL_WAITING,   // it waits for its group, for an earlier call of its client, or until its long arguments are ready
     CALL_QUEUED,    // it waits for a slot of any rank (task.h), then until its long arguments are ready
-    CALL_STREAMING, // its ranks have the beginning of it, and more of its arguments is to come
+    CALL_STREAMING, // its ranks have the beginning of it, and the rest of its arguments follows
     CALL_RUNNING,   // its ranks have it
     CALL_ANSWERED,  // its client has the answer, or wants none. The call stays until each of its ranks has answered
 };
@@ -137,7 +137,7 @@ void call_rank_drop(struct call_rank *rank);
 bool call_rank_ends(struct call_rank *rank); // the rank sends no more. Returns whether the client still waits
 // Returns true if the sender of a body has to change when `waits` bytes of the body wait: to pause, or to go on if it
 // is `paused`.
-bool call_turns(const struct call *c, bool paused, size_t waits);
+bool call_flow_changes(const struct call *c, bool paused, size_t waits);
 // Returns how long the call may wait in its present state; 0 = no deadline.
 int64_t call_patience_ms(const struct call *c);
 void call_free_if_over(struct call *c); // if it is answered and no rank still runs it
