@@ -11,36 +11,36 @@ void deadlines_done(struct deadlines *d)
     *d = DEADLINES_INIT;
 }
 
-static void put(struct deadlines *d, size_t place, struct deadline *l)
+static void put(struct deadlines *d, size_t index, struct deadline *l)
 {
-    d->heap[place] = l;
-    l->place = place;
+    d->heap[index] = l;
+    l->index = index;
 }
 
-static void rise(struct deadlines *d, size_t place, struct deadline *l)
+static void rise(struct deadlines *d, size_t index, struct deadline *l)
 {
-    for (; place > 1 && d->heap[place / 2]->at > l->at; place /= 2)
-        put(d, place, d->heap[place / 2]);
-    put(d, place, l);
+    for (; index > 1 && d->heap[index / 2]->at > l->at; index /= 2)
+        put(d, index, d->heap[index / 2]);
+    put(d, index, l);
 }
 
-static void sink(struct deadlines *d, size_t place, struct deadline *l)
+static void sink(struct deadlines *d, size_t index, struct deadline *l)
 {
-    for (size_t child; (child = place * 2) <= d->used; place = child) {
+    for (size_t child; (child = index * 2) <= d->used; index = child) {
         if (child < d->used && d->heap[child + 1]->at < d->heap[child]->at)
             child++;
         if (d->heap[child]->at >= l->at)
             break;
-        put(d, place, d->heap[child]);
+        put(d, index, d->heap[child]);
     }
-    rise(d, place, l);
+    rise(d, index, l);
 }
 
 void deadlines_add(struct deadlines *d, struct deadline *l, int64_t at)
 {
     l->at = at;
-    if (l->place) {
-        sink(d, l->place, l);
+    if (l->index) {
+        sink(d, l->index, l);
         return;
     }
     if (d->used + 2 > d->size) {
@@ -52,13 +52,13 @@ void deadlines_add(struct deadlines *d, struct deadline *l, int64_t at)
 
 void deadlines_del(struct deadlines *d, struct deadline *l)
 {
-    size_t place = l->place;
-    if (!place)
+    size_t index = l->index;
+    if (!index)
         return;
     struct deadline *last = d->heap[d->used--];
     if (last != l)
-        sink(d, place, last);
-    l->place = 0;
+        sink(d, index, last);
+    l->index = 0;
 }
 
 struct deadline *deadlines_first(const struct deadlines *d)

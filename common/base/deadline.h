@@ -7,7 +7,7 @@
 
 struct deadline {
     int64_t at;   // of the monotonic clock, in milliseconds
-    size_t place; // private; 0 = not in a heap
+    size_t index; // in the heap; private; 0 = in none
 };
 
 struct deadlines {

@@ -44,20 +44,20 @@ static int hex_digit(char c)
 // Takes a byte of \uXXXX, or of the pair \uXXXX\uXXXX for a character above U+FFFF.
 static bool take_unicode(struct json_grammar *g, char c)
 {
-    enum { U, LAST = 4, SECOND, SECOND_U, SECOND_LAST = 10 }; // the places after the first backslash
-    int place = g->place++, digit = hex_digit(c);
-    if (place == U || place == SECOND_U)
+    enum { U, LAST = 4, SECOND, SECOND_U, SECOND_LAST = 10 }; // the bytes after the first backslash
+    int at = g->n_escape++, digit = hex_digit(c);
+    if (at == U || at == SECOND_U)
         return c == 'u';
-    if (place == SECOND)
+    if (at == SECOND)
         return c == '\\';
     if (digit < 0)
         return false;
     g->code = (uint16_t)(g->code << 4 | digit); // keeps the last four digits
-    if (place != LAST && place != SECOND_LAST)
+    if (at != LAST && at != SECOND_LAST)
         return true;
     bool high = g->code >= 0xd800 && g->code < 0xdc00, low = g->code >= 0xdc00 && g->code < 0xe000;
-    bool right = place == SECOND_LAST ? low : !low && (g->code || (g->nuls && !g->name));
-    if (right && (place == SECOND_LAST || !high))
+    bool right = at == SECOND_LAST ? low : !low && (g->code || (g->nuls && !g->name));
+    if (right && (at == SECOND_LAST || !high))
         g->state = STRING;
     return right;
 }
@@ -66,7 +66,7 @@ static bool take_escape(struct json_grammar *g, char c)
 {
     static const bool letters[256] = {['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
                                       ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true};
-    if (g->place || c == 'u')
+    if (g->n_escape || c == 'u')
         return take_unicode(g, c);
     if (letters[(unsigned char)c])
         g->state = STRING;
@@ -92,7 +92,7 @@ static bool take_special(struct json_grammar *g, char c)
         return take_character(g, c);
     if (c == '\\') {
         g->escaped = true;
-        g->place = 0;
+        g->n_escape = 0;
         g->state = ESCAPE;
     }
     return (unsigned char)c >= 0x20;
@@ -377,7 +377,7 @@ int json_grammar_fault(const struct json_grammar *g, size_t at, bool ended, stru
         what = !g->depth    ? "text follows the end of the document"
                : in_list(g) ? "expected ',' or ']'"
                             : "expected ',' or '}'";
-    else if (g->state == ESCAPE && g->place)
+    else if (g->state == ESCAPE && g->n_escape)
         what = "bad \\u escape";
     else if (ended && (g->state == STRING || g->state == ESCAPE))
         what = "unterminated string";

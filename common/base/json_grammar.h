@@ -36,7 +36,7 @@ struct json_grammar { // {0} is the start
     bool name;                           // the string is a name
     uint64_t lists[JSON_DEPTH_MAX / 64]; // a bit for each open bracket
     struct utf8 utf8;                    // of a character that the end of a part splits
-    uint8_t place;                       // bytes of an escape that have come
+    uint8_t n_escape;                    // bytes of an escape that have come
     uint16_t code;                       // of its last four digits
     const char *word;                    // the bytes of true, false or null that must follow
 };

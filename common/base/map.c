@@ -11,16 +11,16 @@
 void map_done(struct map *m)
 {
     for (size_t i = 0; i < m->size; i++)
-        free(m->slots[i].key);
-    free(m->slots);
+        free(m->entries[i].key);
+    free(m->entries);
     *m = MAP_INIT;
 }
 
-// The slot of the key, or the empty slot where it would go. The map must have a free slot.
+// The entry of the key, or the free entry where it would go. The map must have a free entry.
 static size_t find(const struct map *m, const char *key, uint64_t hash)
 {
     size_t i = hash & (m->size - 1);
-    while (m->slots[i].key && (m->slots[i].hash != hash || strcmp(m->slots[i].key, key) != 0))
+    while (m->entries[i].key && (m->entries[i].hash != hash || strcmp(m->entries[i].key, key) != 0))
         i = (i + 1) & (m->size - 1);
     return i;
 }
@@ -28,11 +28,11 @@ static size_t find(const struct map *m, const char *key, uint64_t hash)
 static void grow(struct map *m)
 {
     struct map bigger = {.size = m->size ? m->size * 2 : 16, .used = m->used};
-    bigger.slots = xcalloc(bigger.size, sizeof *bigger.slots);
+    bigger.entries = xcalloc(bigger.size, sizeof *bigger.entries);
     for (size_t i = 0; i < m->size; i++)
-        if (m->slots[i].key)
-            bigger.slots[find(&bigger, m->slots[i].key, m->slots[i].hash)] = m->slots[i];
-    free(m->slots);
+        if (m->entries[i].key)
+            bigger.entries[find(&bigger, m->entries[i].key, m->entries[i].hash)] = m->entries[i];
+    free(m->entries);
     *m = bigger;
 }
 
@@ -40,7 +40,7 @@ static struct map_entry *lookup(const struct map *m, const char *key)
 {
     if (!m->used)
         return NULL;
-    struct map_entry *e = &m->slots[find(m, key, str_hash(key, strlen(key)))];
+    struct map_entry *e = &m->entries[find(m, key, str_hash(key, strlen(key)))];
     return e->key ? e : NULL;
 }
 
@@ -60,7 +60,7 @@ void *map_set(struct map *m, const char *key, void *value)
     if ((m->used + 1) * 4 > m->size * 3)
         grow(m);
     uint64_t hash = str_hash(key, strlen(key));
-    struct map_entry *e = &m->slots[find(m, key, hash)];
+    struct map_entry *e = &m->entries[find(m, key, hash)];
     if (e->key) {
         void *old = e->value;
         e->value = value;
@@ -78,15 +78,15 @@ void *map_del(struct map *m, const char *key)
         return NULL;
     void *old = e->value;
     free(e->key);
-    size_t mask = m->size - 1, hole = (size_t)(e - m->slots);
-    for (size_t i = (hole + 1) & mask; m->slots[i].key; i = (i + 1) & mask) {
-        size_t home = m->slots[i].hash & mask;
+    size_t mask = m->size - 1, hole = (size_t)(e - m->entries);
+    for (size_t i = (hole + 1) & mask; m->entries[i].key; i = (i + 1) & mask) {
+        size_t home = m->entries[i].hash & mask;
         if (((i - home) & mask) >= ((i - hole) & mask)) {
-            m->slots[hole] = m->slots[i];
+            m->entries[hole] = m->entries[i];
             hole = i;
         }
     }
-    m->slots[hole] = (struct map_entry){0};
+    m->entries[hole] = (struct map_entry){0};
     m->used--;
     return old;
 }
@@ -94,7 +94,7 @@ void *map_del(struct map *m, const char *key)
 bool map_next(const struct map *m, size_t *i, const char **ret_key, void **ret_value)
 {
     while (*i < m->size) {
-        const struct map_entry *e = &m->slots[(*i)++];
+        const struct map_entry *e = &m->entries[(*i)++];
         if (e->key) {
             if (ret_key)
                 *ret_key = e->key;

@@ -14,7 +14,7 @@ struct map_entry {
 };
 
 struct map {
-    struct map_entry *slots;
+    struct map_entry *entries;
     size_t size; // power of two, 0 until first use
     size_t used; // live entries
 };

@@ -74,14 +74,14 @@ static int by_name(const void *x, const void *y)
 // Sorts the nodes by domain, then node: they come sorted by node, so counting is enough.
 static void group_by_label(struct search *s)
 {
-    size_t slots = 16;
-    while (slots < 2 * s->n_nodes)
-        slots *= 2;
-    uint32_t *table = arena_array(s->arena, slots, sizeof *table);
+    size_t size = 16;
+    while (size < 2 * s->n_nodes)
+        size *= 2;
+    uint32_t *table = arena_array(s->arena, size, sizeof *table);
     size_t nowhere = s->n_nodes; // not the number of any domain
     for (size_t i = 0; i < s->n_nodes; i++) {
         const char *name = node_domain(s->nodes[i].room->node, s->topology_key);
-        size_t d = name ? domain_number(s, table, slots - 1, name) : nowhere;
+        size_t d = name ? domain_number(s, table, size - 1, name) : nowhere;
         s->nodes[i].domain = d;
         if (name) {
             s->domains[d].first = d; // its number until the domains are sorted

@@ -13,7 +13,7 @@ struct idmap_entry {
 };
 
 struct idmap {
-    struct idmap_entry *slots;
+    struct idmap_entry *entries;
     uint32_t size; // power of two, 0 until first use
     uint32_t used;
     uint32_t salt; // 0 = not hashed. It comes from a table's address, so that no peer can choose ids that collide

@@ -56,7 +56,7 @@ void jsonrpc_done(struct jsonrpc *j)
     session_end(TAKE_PTR(j->session));
     record_writer_done(&j->out);
     for (uint32_t i = 0; i < j->by_call.size; i++)
-        free(j->by_call.slots[i].value);
+        free(j->by_call.entries[i].value);
     idmap_done(&j->by_call);
     map_done(&j->by_text);
 }

@@ -185,7 +185,7 @@ static void follow(struct tenant *t)
     const struct deadline *first = deadlines_first(&t->deadlines);
     if (!first)
         deadlines_del(&t->router->deadlines, &t->due);
-    else if (!t->due.place || t->due.at != first->at)
+    else if (!t->due.index || t->due.at != first->at)
         deadlines_add(&t->router->deadlines, &t->due, first->at);
 }
 

@@ -76,7 +76,7 @@ struct series *event_object_series(struct event_object *o, uint64_t key)
     return NULL;
 }
 
-struct series *event_object_slot(struct event_object *o)
+struct series *event_object_new_series(struct event_object *o)
 {
     struct series *oldest = NULL;
     for (int i = 0; i < o->n_series; i++) {

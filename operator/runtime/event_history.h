@@ -40,5 +40,5 @@ void event_history_forget(struct event_history *h, struct event_object *o);
 
 bool event_object_take_token(struct event_object *o, int64_t now_ms);     // false = it may write nothing at present
 struct series *event_object_series(struct event_object *o, uint64_t key); // NULL = there is none
-// Returns a place for a new series: a free one, otherwise the one that was silent longest. Other series may move.
-struct series *event_object_slot(struct event_object *o);
+// Returns an entry for a new series: a free one, otherwise the one that was silent longest. Other series may move.
+struct series *event_object_new_series(struct event_object *o);

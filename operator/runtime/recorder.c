@@ -278,7 +278,7 @@ static void record(struct recorder *r, const struct object *regarding, bool warn
         return;
     }
     if (!s)
-        s = event_object_slot(object);
+        s = event_object_new_series(object);
     *s = (struct series){
         .key = hash, .id = rand_u64(&r->rand), .count = 1, .first_wall_ms = wall, .last_wall_ms = wall, .last_ms = now};
     create_event(r, object, s, regarding, warning, reason, note);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three chained hash tables contain one small entry per object. It takes 64 bytes and about two table slots, and copies
-// no key. The chains are doubly linked, so the cost of a change does not depend on the size of its group.
+// Three chained hash tables contain one small entry per object. It takes 64 bytes and about two heads of chains, and
+// copies no key. The chains are doubly linked, so the cost of a change does not depend on the size of its group.
 #include "operator/runtime/store.h"
 
 #include "common/base/map.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SUBSCRIBERS = 4, FIRST_SLOTS = 64, VERSION_MAX = 64 };
+enum { MAX_SUBSCRIBERS = 4, FIRST_SIZE = 64, VERSION_MAX = 64 };
 
 enum index { INDEX_NAME, INDEX_OWNER, INDEX_NODE, INDEX_COUNT }; // every object is in INDEX_NAME
 
@@ -33,7 +33,7 @@ struct unread {
 };
 
 struct table {
-    struct stored_object **slots;
+    struct stored_object **heads;
     size_t size; // a power of two; 0 until first use
     size_t used;
 };
@@ -67,29 +67,29 @@ static const char *indexed_by(enum index index, const struct object *o)
 }
 
 // Names of nodes have no namespace.
-static struct stored_object **slot_of(const struct table *t, enum index index, const char *ns, const char *value)
+static struct stored_object **head_of(const struct table *t, enum index index, const char *ns, const char *value)
 {
     uint64_t h = str_hash(value, strlen(value));
     if (index != INDEX_NODE)
         h ^= str_hash(ns, strlen(ns)) * 0x9e3779b97f4a7c15u;
-    return &t->slots[(h ^ (h >> 32)) & (t->size - 1)];
+    return &t->heads[(h ^ (h >> 32)) & (t->size - 1)];
 }
 
 static struct stored_object *chain_of(const struct store *s, enum index index, const char *ns, const char *value)
 {
     const struct table *t = &s->indexes[index];
-    return t->size ? *slot_of(t, index, ns, value) : NULL;
+    return t->size ? *head_of(t, index, ns, value) : NULL;
 }
 
 static void chain_in(struct table *t, enum index index, struct stored_object *e)
 {
     struct chain *c = &e->chains[index];
-    struct stored_object **slot = slot_of(t, index, e->object->meta.ns, indexed_by(index, e->object));
-    c->next = *slot;
-    c->link = slot;
+    struct stored_object **head = head_of(t, index, e->object->meta.ns, indexed_by(index, e->object));
+    c->next = *head;
+    c->link = head;
     if (c->next)
         c->next->chains[index].link = &c->next;
-    *slot = e;
+    *head = e;
 }
 
 static void chain_out(enum index index, struct stored_object *e)
@@ -103,14 +103,14 @@ static void chain_out(enum index index, struct stored_object *e)
 
 static void grow(struct table *t, enum index index)
 {
-    struct table bigger = {.size = t->size ? t->size * 2 : FIRST_SLOTS, .used = t->used};
-    bigger.slots = xcalloc(bigger.size, sizeof(struct stored_object *));
+    struct table bigger = {.size = t->size ? t->size * 2 : FIRST_SIZE, .used = t->used};
+    bigger.heads = xcalloc(bigger.size, sizeof(struct stored_object *));
     for (size_t i = 0; i < t->size; i++)
-        for (struct stored_object *e = t->slots[i], *next; e; e = next) {
+        for (struct stored_object *e = t->heads[i], *next; e; e = next) {
             next = e->chains[index].next;
             chain_in(&bigger, index, e);
         }
-    free(t->slots);
+    free(t->heads);
     *t = bigger;
 }
 
@@ -257,13 +257,13 @@ void store_free(struct store *s)
         return;
     const struct table *all = &s->indexes[INDEX_NAME];
     for (size_t i = 0; i < all->size; i++)
-        for (struct stored_object *e = all->slots[i], *next; e; e = next) {
+        for (struct stored_object *e = all->heads[i], *next; e; e = next) {
             next = e->chains[INDEX_NAME].next;
             object_unref(e->object);
             free(e);
         }
     for (enum index i = 0; i < INDEX_COUNT; i++)
-        free(s->indexes[i].slots);
+        free(s->indexes[i].heads);
     s->mark++;
     drop_unread(s);
     free(s);
@@ -370,7 +370,7 @@ void store_list_swap(struct store *s, const char *resource_version)
 {
     const struct table *all = &s->indexes[INDEX_NAME];
     for (size_t i = 0; i < all->size; i++)
-        for (struct stored_object *e = all->slots[i], *next; e; e = next) {
+        for (struct stored_object *e = all->heads[i], *next; e; e = next) {
             next = e->chains[INDEX_NAME].next;
             if (e->mark != s->mark && resource_version_cmp(e->object->meta.resource_version, resource_version) <= 0)
                 drop(s, e);
@@ -458,7 +458,7 @@ void store_each(const struct store *s, void (*fn)(void *ctx, const struct object
     const struct object **items = arena_array(&a, store_count(s), sizeof *items);
     size_t n = 0;
     for (size_t i = 0; i < all->size; i++)
-        for (const struct stored_object *e = all->slots[i]; e; e = e->chains[INDEX_NAME].next)
+        for (const struct stored_object *e = all->heads[i]; e; e = e->chains[INDEX_NAME].next)
             items[n++] = e->object;
     qsort(items, n, sizeof *items, by_age);
     for (size_t i = 0; i < n; i++)

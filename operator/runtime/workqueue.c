@@ -86,7 +86,7 @@ static bool heap_before(const struct queue_item *a, const struct queue_item *b)
     return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->seq < b->seq;
 }
 
-static void heap_place(struct workqueue *q, size_t i, struct queue_item *it)
+static void heap_put(struct workqueue *q, size_t i, struct queue_item *it)
 {
     q->heap[i] = it;
     it->heap_index = (ptrdiff_t)i;
@@ -95,8 +95,8 @@ static void heap_place(struct workqueue *q, size_t i, struct queue_item *it)
 static void heap_up(struct workqueue *q, size_t i, struct queue_item *it)
 {
     for (; i && heap_before(it, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        heap_place(q, i, q->heap[(i - 1) / 2]);
-    heap_place(q, i, it);
+        heap_put(q, i, q->heap[(i - 1) / 2]);
+    heap_put(q, i, it);
 }
 
 static void heap_down(struct workqueue *q, size_t i, struct queue_item *it)
@@ -106,9 +106,9 @@ static void heap_down(struct workqueue *q, size_t i, struct queue_item *it)
             child++;
         if (!heap_before(q->heap[child], it))
             break;
-        heap_place(q, i, q->heap[child]);
+        heap_put(q, i, q->heap[child]);
     }
-    heap_place(q, i, it);
+    heap_put(q, i, it);
 }
 
 static void heap_push(struct workqueue *q, struct queue_item *it)

@@ -6,7 +6,7 @@
 
 #include "sdk/c/client/client_state.h"
 
-// error: the call failed; r is its ERROR then, or NULL. p keeps its place, is in no other list and holds nothing else.
+// error: the call failed; r is its ERROR then, or NULL. p keeps its entry, is in no other list and holds nothing else.
 void future_keep(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error);
 // A watched call is answered: cadre_client_next() returns it, also if another thread takes its answer first.
 void future_notify(struct cadre_client *c, uint64_t id);

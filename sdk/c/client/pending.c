@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { CHUNK = 64, PLACE_BITS = 16, PLACE_MASK = (1 << PLACE_BITS) - 1, MOMENT_MS = 100 };
+enum { CHUNK = 64, ENTRY_BITS = 16, ENTRY_MASK = (1 << ENTRY_BITS) - 1, MOMENT_MS = 100 };
 
 void pendings_init(struct pendings *t)
 {
@@ -27,7 +27,7 @@ static void add_chunk(struct pendings *t)
     t->chunks = xrealloc(t->chunks, t->n_chunks + 1, sizeof *t->chunks);
     t->chunks[t->n_chunks] = chunk;
     for (uint32_t i = 0; i < CHUNK; i++) {
-        chunk[i].place = t->n_chunks * CHUNK + i + 1;
+        chunk[i].entry = t->n_chunks * CHUNK + i + 1;
         list_append(&t->free, &chunk[i].link);
     }
     t->n_chunks++;
@@ -38,7 +38,7 @@ struct pending *pendings_take(struct pendings *t)
     if (list_empty(&t->free))
         add_chunk(t);
     struct pending *p = CONTAINER_OF(list_pop(&t->free), struct pending, link);
-    *p = (struct pending){.place = p->place, .id = ++t->last << PLACE_BITS | p->place};
+    *p = (struct pending){.entry = p->entry, .id = ++t->last << ENTRY_BITS | p->entry};
     list_init(&p->link);
     t->used++;
     return p;
@@ -51,32 +51,32 @@ void pendings_give(struct pendings *t, struct pending *p)
     t->used--;
 }
 
-static struct pending *at_place(const struct pendings *t, uint64_t id)
+static struct pending *find_entry(const struct pendings *t, uint64_t id)
 {
-    uint32_t place = (uint32_t)(id & PLACE_MASK);
-    if (place == 0 || place > t->n_chunks * CHUNK)
+    uint32_t entry = (uint32_t)(id & ENTRY_MASK);
+    if (entry == 0 || entry > t->n_chunks * CHUNK)
         return NULL;
-    struct pending *p = &t->chunks[(place - 1) / CHUNK][(place - 1) % CHUNK];
+    struct pending *p = &t->chunks[(entry - 1) / CHUNK][(entry - 1) % CHUNK];
     return p->id ? p : NULL;
 }
 
 struct pending *pendings_find(const struct pendings *t, uint64_t id)
 {
-    struct pending *p = at_place(t, id);
+    struct pending *p = find_entry(t, id);
     return p && p->id == id ? p : NULL;
 }
 
 struct pending *pendings_of_wire(const struct pendings *t, uint32_t id)
 {
-    struct pending *p = at_place(t, id);
+    struct pending *p = find_entry(t, id);
     return p && (uint32_t)p->id == id ? p : NULL;
 }
 
 bool pendings_knows(const struct pendings *t, uint64_t id)
 {
-    uint32_t place = (uint32_t)(id & PLACE_MASK);
-    uint64_t number = id >> PLACE_BITS;
-    return place > 0 && place <= t->n_chunks * CHUNK && number > 0 && number <= t->last;
+    uint32_t entry = (uint32_t)(id & ENTRY_MASK);
+    uint64_t number = id >> ENTRY_BITS;
+    return entry > 0 && entry <= t->n_chunks * CHUNK && number > 0 && number <= t->last;
 }
 
 // A moment does not count, so that messages show the number that the user has set.

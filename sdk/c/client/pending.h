@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls without an answer, in slots that are reused, so that a call needs no allocation. The id of a call has its slot
-// and a growing number; its lower 32 bits are the id on the wire. A late answer to a finished call finds another number
-// in the slot.
+// Calls without an answer, in entries that are reused, so that a call needs no allocation. The id of a call has the
+// number of its entry and a growing number; its lower 32 bits are the id on the wire. A late answer to a finished call
+// finds another id in the entry.
 #pragma once
 
 #include "common/base/buf.h"
@@ -15,8 +15,8 @@ enum { PENDING_METHOD_MAX = 63, PENDING_GROUP_MAX = 127 };
 struct pending {
     struct list link;         // waiting, or sent
     struct deadline deadline; // may be in none
-    uint64_t id;              // 0 = a free place
-    uint32_t place;           // private, from 1
+    uint64_t id;              // 0 = a free entry
+    uint32_t entry;           // private: its number, from 1
     struct uplink *sent;      // it was sent over this one; NULL = it was not, or is not any more
     bool lengthy;             // some of its arguments may still wait although it was sent
     bool rests;               // it waits until its deadline, then it is tried again

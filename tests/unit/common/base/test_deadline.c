@@ -45,7 +45,7 @@ static void it_stays_sorted_under_random_changes(void **state)
             deadlines_del(&d, l);
         int64_t earliest = INT64_MAX;
         for (int i = 0; i < N; i++)
-            if (all[i].place)
+            if (all[i].index)
                 earliest = MIN(earliest, all[i].at);
         const struct deadline *first = deadlines_first(&d);
         assert_int_equal(first ? first->at : INT64_MAX, earliest);
