@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-static void put_place(struct buf *out, const struct via_place *p)
+static void put_entry(struct buf *out, const struct via_entry *p)
 {
     buf_printf(out, "\"%s/%s/%d/%s%s%s\"", p->ns, p->group, p->rank, p->role ? p->role : "", p->role ? "/" : "",
                p->method);
 }
 
 // NAMESPACE/GROUP/RANK/ and more.
-static bool is_place(const char *text)
+static bool is_entry(const char *text)
 {
     size_t ns = strcspn(text, "/");
     const char *group = text + ns + (text[ns] == '/');
@@ -29,14 +29,14 @@ int via_check(const struct json *via, struct err *err)
     bool good = via->type == JSON_LIST;
     JSON_FOREACH(v, via) {
         const char *text = json_str(v, &a);
-        good = good && text && is_place(text);
+        good = good && text && is_entry(text);
     }
     return good
                ? 0
                : err_set(err, ERR_INVALID, "must be a list of \"NAMESPACE/GROUP/RANK/METHOD\" or .../RANK/ROLE/METHOD");
 }
 
-int via_add(const char *via, size_t len, const struct via_place *place, struct buf *out, struct err *err)
+int via_add(const char *via, size_t len, const struct via_entry *entry, struct buf *out, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *list = NULL;
@@ -51,11 +51,11 @@ int via_add(const char *via, size_t len, const struct via_place *place, struct b
         buf_append(out, via + 1, len - 2); // the text inside its brackets
         buf_putc(out, ',');
     }
-    put_place(out, place);
+    put_entry(out, entry);
     return buf_putc(out, ']');
 }
 
-// The part after the rank, if the place is on this rank.
+// The part after the rank, if the entry is on this rank.
 static char *on_rank(const struct json *v, const char *prefix, bool any, struct arena *a)
 {
     char *text = json_str(v, a), *rest = text && str_starts(text, prefix) ? text + strlen(prefix) : NULL;
@@ -63,7 +63,7 @@ static char *on_rank(const struct json *v, const char *prefix, bool any, struct 
     return any ? (slash ? slash + 1 : NULL) : rest;
 }
 
-int via_find(const struct json *via, const struct via_place *rank, struct arena *a,
+int via_find(const struct json *via, const struct via_entry *rank, struct arena *a,
              bool (*same)(void *ctx, const char *role, const char *method), void *ctx)
 {
     bool any = rank->rank < 0;

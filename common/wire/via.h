@@ -12,18 +12,18 @@
 
 enum { VIA_MAX = 16 }; // methods, each waiting for the next
 
-struct via_place { // a method on a rank
+struct via_entry { // a method on a rank
     const char *ns, *group;
     int rank;
     const char *role, *method; // role NULL = none
 };
 
-int via_check(const struct json *via, struct err *err); // ERR_INVALID: no list of such places
-// The JSON of `via` (len 0 = none) with one more place at its end. ERR_LIMIT: more than VIA_MAX places.
-int via_add(const char *via, size_t len, const struct via_place *place, struct buf *out, struct err *err);
+int via_check(const struct json *via, struct err *err); // ERR_INVALID: no list of such entries
+// The JSON of `via` (len 0 = none) with one more entry at its end. ERR_LIMIT: more than VIA_MAX entries.
+int via_add(const char *via, size_t len, const struct via_entry *entry, struct buf *out, struct err *err);
 
-// Calls `same` with the role and method of each place on that rank (-1 = on any rank of the group), the outermost
-// first, until it returns true. Returns the index of that place in the list, or -1.
-int via_find(const struct json *via, const struct via_place *rank, struct arena *a,
+// Calls `same` with the role and method of each entry on that rank (-1 = on any rank of the group), the outermost
+// first, until it returns true. Returns the index of that entry in the list, or -1.
+int via_find(const struct json *via, const struct via_entry *rank, struct arena *a,
              bool (*same)(void *ctx, const char *role, const char *method), void *ctx);
 void via_print(const struct json *via, int from, struct arena *a, struct buf *out); // "ml/a/0/step, ml/b/1/score"

@@ -30,7 +30,7 @@ uint32_t task_above(const struct group *g, const struct call_head *h)
     s.method = member_method_of(s.member, h->role ? arena_strndup(&a, h->role, h->role_len) : NULL,
                                 arena_strndup(&a, h->method, h->method_len));
     if (s.method && json_parse(h->via, h->via_len, NULL, &a, &via, &ignored) == 0)
-        via_find(via, &(struct via_place){.ns = g->ns, .group = g->name, .rank = -1}, &a, count_same, &s);
+        via_find(via, &(struct via_entry){.ns = g->ns, .group = g->name, .rank = -1}, &a, count_same, &s);
     return s.n;
 }
 

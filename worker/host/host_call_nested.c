@@ -35,7 +35,7 @@ static cadre_result connect_line(struct cadre_call *c, const char *method)
 
 int call_via(const struct cadre_call *c, struct buf *out, struct err *err)
 {
-    struct via_place here = {.role = c->nested.role, .method = c->method};
+    struct via_entry here = {.role = c->nested.role, .method = c->method};
     nested_client_where(c->nested.client, &here.ns, &here.group, &here.rank);
     return via_add(c->nested.via, c->nested.via_len, &here, out, err);
 }

@@ -190,7 +190,7 @@ static int check_cycle(const struct request_owner *owner, const struct request_w
                        struct arena *a, struct err *err)
 {
     struct turn turn = {owner, instance_lane(what->role->instance, what->method->name)};
-    struct via_place here;
+    struct via_entry here;
     struct json *via;
     if (!head->via || !owner->client || !nested_client_where(owner->client, &here.ns, &here.group, &here.rank) ||
         method_executor_lane_size(owner->executor, turn.lane) > 1)

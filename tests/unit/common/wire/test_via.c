@@ -21,11 +21,11 @@ static struct json *parse(const char *text, struct arena *a)
     return list;
 }
 
-static void adds(const char *via, struct via_place place, const char *want)
+static void adds(const char *via, struct via_entry entry, const char *want)
 {
     struct buf out = BUF_INIT(4096);
     struct err err = ERR_INIT;
-    assert_int_equal(via_add(via, via ? strlen(via) : 0, &place, &out, &err), 0);
+    assert_int_equal(via_add(via, via ? strlen(via) : 0, &entry, &out, &err), 0);
     assert_string_equal(buf_str(&out), want);
     buf_done(&out);
 }
@@ -33,10 +33,10 @@ static void adds(const char *via, struct via_place place, const char *want)
 static void each_call_adds_its_method(void **state)
 {
     (void)state;
-    adds(NULL, (struct via_place){"ml", "a", 0, NULL, "step"}, "[\"ml/a/0/step\"]");
-    adds("[\"ml/a/0/step\"]", (struct via_place){"ml", "b", 12, "critic", "score"},
+    adds(NULL, (struct via_entry){"ml", "a", 0, NULL, "step"}, "[\"ml/a/0/step\"]");
+    adds("[\"ml/a/0/step\"]", (struct via_entry){"ml", "b", 12, "critic", "score"},
          "[\"ml/a/0/step\",\"ml/b/12/critic/score\"]");
-    adds("[]", (struct via_place){"ml", "a", 0, NULL, "step"}, "[\"ml/a/0/step\"]");
+    adds("[]", (struct via_entry){"ml", "a", 0, NULL, "step"}, "[\"ml/a/0/step\"]");
 }
 
 static void but_no_more_than_sixteen(void **state)
@@ -47,7 +47,7 @@ static void but_no_more_than_sixteen(void **state)
     for (int i = 0; i < VIA_MAX; i++)
         buf_printf(&via, "%s\"ml/a/%d/step\"", i ? "," : "[", i);
     buf_putc(&via, ']');
-    assert_int_equal(via_add(via.data, via.len, &(struct via_place){"ml", "a", 0, NULL, "f"}, &out, &err), ERR_LIMIT);
+    assert_int_equal(via_add(via.data, via.len, &(struct via_entry){"ml", "a", 0, NULL, "f"}, &out, &err), ERR_LIMIT);
     assert_string_equal(err.msg, "calls are nested 16 deep already; no further");
     buf_done(&via);
     buf_done(&out);
@@ -85,12 +85,12 @@ static void a_rank_finds_its_own(void **state)
     struct buf text = BUF_INIT(256);
     const struct json *via =
         parse("[\"ml/a/1/f\",\"ml/a/10/g\",\"ml/b/1/g\",\"ml/a/1/actor/g\",\"ml/a/1/g\",7,\"\"]", &a);
-    const struct via_place here = {"ml", "a", 1, NULL, NULL};
+    const struct via_entry here = {"ml", "a", 1, NULL, NULL};
     assert_int_equal(via_find(via, &here, &a, is, (char[]){".f"}), 0);
     assert_int_equal(via_find(via, &here, &a, is, (char[]){"actor.g"}), 3);
     assert_int_equal(via_find(via, &here, &a, is, (char[]){".g"}), 4);
     assert_int_equal(via_find(via, &here, &a, is, (char[]){".h"}), -1);
-    assert_int_equal(via_find(via, &(struct via_place){"ml", "a", -1, NULL, NULL}, &a, is, (char[]){".g"}), 1);
+    assert_int_equal(via_find(via, &(struct via_entry){"ml", "a", -1, NULL, NULL}, &a, is, (char[]){".g"}), 1);
     via_print(via, 2, &a, &text);
     assert_string_equal(buf_str(&text), "ml/b/1/g, ml/a/1/actor/g, ml/a/1/g, ");
     buf_done(&text);
