@@ -100,10 +100,10 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
         die(r, err.msg);
 }
 
-static char *on_place(void *ctx, size_t *ret_room)
+static char *on_buffer(void *ctx, size_t *ret_room)
 {
     struct rank *r = ctx;
-    return record_reader_place(&r->reader, ret_room);
+    return record_reader_buffer(&r->reader, ret_room);
 }
 
 static void on_open(void *ctx, const char *subprotocol)
@@ -139,7 +139,7 @@ static void dial_next(struct ranks *all)
                                                          .ping_ms = 600 * 1000, // idle means idle
                                                          .on_open = on_open,
                                                          .on_data = on_data,
-                                                         .on_place = on_place,
+                                                         .on_buffer = on_buffer,
                                                          .on_close = on_close,
                                                          .ctx = r},
                               &err);

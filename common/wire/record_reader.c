@@ -135,7 +135,7 @@ static int over_quota(const struct record_header *h, struct err *err)
                    h->call);
 }
 
-// Checks the header in r->now against earlier records. Finds the place for the body, unless the body stays in the
+// Checks the header in r->now against earlier records. Finds the buffer for the body, unless the body stays in the
 // input.
 static int body_begin(struct record_reader *r, struct err *err)
 {
@@ -201,7 +201,7 @@ static int collect_shared(struct record_reader *r, struct record_open *o, struct
 }
 
 // Replaces a reference by the bytes for which it stands, from `at` on.
-static int place_shared(struct record_reader *r, struct blob *shared, size_t at, struct err *err)
+static int put_shared(struct record_reader *r, struct blob *shared, size_t at, struct err *err)
 {
     struct record *now = &r->now;
     struct record_open *o = open_find(r, &now->h);
@@ -236,7 +236,7 @@ static int resolve(struct record_reader *r, struct err *err)
         return code;
     blob_unref(TAKE_PTR(r->filled));
     now->h.flags &= (uint8_t)~RECORD_SHARED;
-    code = place_shared(r, shared, 0, err);
+    code = put_shared(r, shared, 0, err);
     blob_unref(shared);
     return code;
 }
@@ -322,8 +322,8 @@ static int head_next(struct record_reader *r, const char **data, size_t *len, st
     return 1;
 }
 
-// Returns the place for the next bytes. A collected body continues after the bytes that it has.
-static char *body_place(struct record_reader *r)
+// Returns the buffer for the next bytes. A collected body continues after the bytes that it has.
+static char *body_buffer(struct record_reader *r)
 {
     const struct record_open *o = open_find(r, &r->now.h);
     return r->filled->data + (o && o->body && !(r->now.h.flags & RECORD_SHARED) ? o->len : 0) + r->got;
@@ -337,14 +337,14 @@ static struct blob *new_piece(const struct record_reader *r)
     return b || r->config.whole ? b : blob_new(r->now.h.len, NULL);
 }
 
-char *record_reader_place(struct record_reader *r, size_t *ret_room)
+char *record_reader_buffer(struct record_reader *r, size_t *ret_room)
 {
     *ret_room = r->now.h.len - r->got;
     if (r->failed || !r->in_body || !*ret_room)
         return NULL;
     if (!r->filled)
         r->filled = new_piece(r);
-    return r->filled ? body_place(r) : NULL;
+    return r->filled ? body_buffer(r) : NULL;
 }
 
 // 1 = the body is complete
@@ -358,8 +358,8 @@ static int body_next(struct record_reader *r, const char **data, size_t *len, st
     } else if (!r->filled && !(r->filled = new_piece(r))) {
         return fail(r, over_quota(&r->now.h, err));
     }
-    if (r->filled && take && *data != body_place(r))
-        memcpy(body_place(r), *data, take);
+    if (r->filled && take && *data != body_buffer(r))
+        memcpy(body_buffer(r), *data, take);
     r->got += take;
     *data += take;
     *len -= take;
@@ -375,7 +375,7 @@ static int take_rest(struct record_reader *r, struct err *err)
     if (r->rest_last)
         h.flags &= (uint8_t)~RECORD_MORE;
     r->now = (struct record){.h = h, .seq = r->now.seq, .offset = o ? o->len : 0};
-    int code = place_shared(r, rest, r->rest_at, err);
+    int code = put_shared(r, rest, r->rest_at, err);
     blob_unref(rest);
     return code < 0 ? code : 1;
 }

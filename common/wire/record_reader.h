@@ -72,9 +72,9 @@ void record_reader_done(struct record_reader *r);
 int record_reader_next(struct record_reader *r, const char **data, size_t *len, struct record *ret, struct err *err);
 // Records that have begun since the last call. Several of them may be handed out as one.
 unsigned record_reader_count(struct record_reader *r);
-// Returns a place for the next bytes, which saves a copy. The next call for this reader must be record_reader_next()
-// with that place. NULL: no body is under way, or there is no room.
-char *record_reader_place(struct record_reader *r, size_t *ret_room);
+// Returns a buffer for the next bytes, which saves a copy. The next call for this reader must be record_reader_next()
+// with that buffer. NULL: no body is under way, or there is no room.
+char *record_reader_buffer(struct record_reader *r, size_t *ret_room);
 // `first` was handed out last, and begins a body. This body now comes in one piece after all, of at most `max` bytes.
 // If `want` is not 0, only a first piece of `want` bytes or more is collected. False: there is no room, and the body
 // continues in pieces.

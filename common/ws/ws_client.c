@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READS_A_TURN 16 // into places, then others get a turn
-#define PLACE_MIN ((size_t)16 << 10)
+#define READS_A_TURN 16 // into buffers, then others get a turn
+#define BUFFER_MIN ((size_t)16 << 10)
 #define PUSH_MIN (2 * WS_WAVE) // of short records, with their cost in the queue
-#define PLACE_TAIL ((size_t)4 << 10)
+#define BUFFER_TAIL ((size_t)4 << 10)
 #define CLOSE_MS 5000  // for the peer's close frame
 #define LINGER_MS 1000 // for a peer that is refused: it may still be sending for this long
 
@@ -343,24 +343,24 @@ static void take_held(struct ws_client *c)
     take(c, held.data, held.len);
 }
 
-// Returns the place for the next payload. It is empty if there is little of it, or if something else may come.
-static struct iovec find_place(struct ws_client *c)
+// Returns the buffer for the next payload. It is empty if there is little of it, or if something else may come.
+static struct iovec find_buffer(struct ws_client *c)
 {
-    size_t left = c->state == STATE_OPEN && c->config.on_place ? frame_reader_data_left(&c->frames) : 0, room = 0;
-    char *place = left >= PLACE_MIN ? c->config.on_place(c->config.ctx, &room) : NULL;
-    room = place ? MIN(room, left) : 0;
-    return room >= PLACE_MIN ? (struct iovec){place, room} : (struct iovec){NULL, 0};
+    size_t left = c->state == STATE_OPEN && c->config.on_buffer ? frame_reader_data_left(&c->frames) : 0, room = 0;
+    char *buffer = left >= BUFFER_MIN ? c->config.on_buffer(c->config.ctx, &room) : NULL;
+    room = buffer ? MIN(room, left) : 0;
+    return room >= BUFFER_MIN ? (struct iovec){buffer, room} : (struct iovec){NULL, 0};
 }
 
 // False: nothing came, or all of it was read, or the connection is lost.
-static bool read_once(struct ws_client *c, bool *ret_placed, struct err *err)
+static bool read_once(struct ws_client *c, bool *ret_direct, struct err *err)
 {
     char data[WS_WAVE];
-    struct iovec into[2] = {find_place(c), {data, 0}};
-    bool placed = *ret_placed = into[0].iov_len > 0;
-    into[1].iov_len = placed ? PLACE_TAIL : WS_WAVE; // a frame head or two; all other data goes to its place
+    struct iovec into[2] = {find_buffer(c), {data, 0}};
+    bool direct = *ret_direct = into[0].iov_len > 0;
+    into[1].iov_len = direct ? BUFFER_TAIL : WS_WAVE; // a frame head or two; all other data goes to its buffer
     size_t want = into[0].iov_len + into[1].iov_len;
-    int64_t n = placed ? ws_link_read(c->link, into, 2, err) : ws_link_read(c->link, &into[1], 1, err);
+    int64_t n = direct ? ws_link_read(c->link, into, 2, err) : ws_link_read(c->link, &into[1], 1, err);
     if (n < 0)
         lost(c, err);
     if (n <= 0)
@@ -378,11 +378,11 @@ static bool read_once(struct ws_client *c, bool *ret_placed, struct err *err)
 static bool read_some(struct ws_client *c)
 {
     struct err err = ERR_INIT;
-    bool placed = true;
+    bool direct = true;
     if (c->held.len && wants_to_read(c))
         take_held(c);
-    for (int i = 0; i < READS_A_TURN && placed; i++) {
-        if (!wants_to_read(c) || !read_once(c, &placed, &err))
+    for (int i = 0; i < READS_A_TURN && direct; i++) {
+        if (!wants_to_read(c) || !read_once(c, &direct, &err))
             return false;
     }
     return true;

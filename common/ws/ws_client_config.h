@@ -33,9 +33,9 @@ struct ws_client_config {
     // messages are refused with 1003.
     void (*on_open)(void *ctx, const char *subprotocol); // "" = none
     void (*on_data)(void *ctx, const char *data, size_t len, bool end);
-    // Returns the place for the next bytes of a binary message; on_data then gets them there. NULL = there is no place.
+    // Returns a buffer for the next bytes of a binary message; on_data then gets them there. NULL = it has none.
     // The function may be NULL.
-    char *(*on_place)(void *ctx, size_t *ret_room);
+    char *(*on_buffer)(void *ctx, size_t *ret_room);
     void (*on_message)(void *ctx, bool text, const char *data, size_t len);
     void (*on_drained)(void *ctx); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL
     // The last callback, exactly once, also if the connection never opened. code: from the peer's close frame or ours;

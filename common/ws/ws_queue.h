@@ -9,7 +9,7 @@
 // Flow control: the feeder of a queue stops reading its source above the high mark until `drained` is called.
 #define WS_HIGH_MARK ((size_t)4 << 20)
 #define WS_LOW_MARK ((size_t)1 << 20)
-// The most that both ends read in a turn of data without a place of its own. The results go out before more is read.
+// The most that both ends read in a turn of data without a buffer of its own. The results go out before more is read.
 // With a thousand short calls on the way, each process then has a part of them to work on. If all of them were read
 // first, they would go round together, and all processes but one would wait. Smaller waves would cost more in system
 // calls than they gain.

@@ -18,7 +18,7 @@
 
 #define BYTES_A_TURN ((size_t)512 << 10) // of all connections; the others wait for the next turn
 #define BYTES_MIN ((size_t)8 << 10)      // each read counts as at least this much
-#define PLACE_TAIL ((size_t)4 << 10)
+#define BUFFER_TAIL ((size_t)4 << 10)
 
 enum {
     READY_MAX = 64, // events that the kernel reports at a time ...
@@ -87,13 +87,13 @@ void ws_reader_want(struct ws_reader *r, bool wanted)
 
 static ssize_t read_socket(struct ws_reader *r, struct iovec into[2])
 {
-    bool placed = into[0].iov_len > 0;
-    if (placed)
-        into[1].iov_len = MIN(into[1].iov_len, PLACE_TAIL); // a frame head or two; all other data goes to its place
-    struct msghdr m = {.msg_iov = into + !placed, .msg_iovlen = placed ? 2 : 1};
+    bool direct = into[0].iov_len > 0;
+    if (direct)
+        into[1].iov_len = MIN(into[1].iov_len, BUFFER_TAIL); // a frame head or two; all other data goes to its buffer
+    struct msghdr m = {.msg_iov = into + !direct, .msg_iovlen = direct ? 2 : 1};
     ssize_t n = recvmsg(r->connection->fd, &m, 0);
     bool none = n < 0 && errno == EAGAIN, interrupted = n < 0 && errno == EINTR;
-    size_t room = into[1].iov_len + (placed ? into[0].iov_len : 0);
+    size_t room = into[1].iov_len + (direct ? into[0].iov_len : 0);
     r->more = interrupted || (n > 0 && ((size_t)n == room || r->hung_up));
     if (none || interrupted)
         return 0;

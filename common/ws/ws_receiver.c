@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the data of open sessions with the client's codec, and not with libwebsockets. So one reader keeps the rules of
-// RFC 6455, with TLS and without. A long body goes from the socket, or from OpenSSL, straight to its place, and not
+// RFC 6455, with TLS and without. A long body goes from the socket, or from OpenSSL, straight to its buffer, and not
 // through a buffer of libwebsockets. libwebsockets keeps the socket and its TLS, writes to it and watches whether it is
 // alive. It only never reads again (docs/adr/0008-reading-past-libwebsockets.md).
 #include "common/ws/ws_receiver.h"
@@ -10,8 +10,8 @@
 
 #include <stdlib.h>
 
-#define READS_A_TURN 4 // into places, then others get a turn
-#define PLACE_MIN ((size_t)16 << 10)
+#define READS_A_TURN 4 // into buffers, then others get a turn
+#define BUFFER_MIN ((size_t)16 << 10)
 #define FRAME_BYTES ((size_t)256) // a frame counts as at least this many bytes
 
 enum {
@@ -65,14 +65,14 @@ static void take(struct ws_session *s, char *data, size_t len)
     }
 }
 
-// Returns the place for the next payload. It is empty if there is little of it, or if something else may come.
-static struct iovec find_place(struct ws_session *s)
+// Returns the buffer for the next payload. It is empty if there is little of it, or if something else may come.
+static struct iovec find_buffer(struct ws_session *s)
 {
     const struct ws_server_config *config = &s->connection->server->config;
-    size_t left = config->on_place && !s->closing ? frame_reader_data_left(&s->receiver->frames) : 0, room = 0;
-    char *place = left >= PLACE_MIN ? config->on_place(config->ctx, s, &room) : NULL;
-    room = place ? MIN(room, left) : 0;
-    return room >= PLACE_MIN ? (struct iovec){place, room} : (struct iovec){NULL, 0};
+    size_t left = config->on_buffer && !s->closing ? frame_reader_data_left(&s->receiver->frames) : 0, room = 0;
+    char *buffer = left >= BUFFER_MIN ? config->on_buffer(config->ctx, s, &room) : NULL;
+    room = buffer ? MIN(room, left) : 0;
+    return room >= BUFFER_MIN ? (struct iovec){buffer, room} : (struct iovec){NULL, 0};
 }
 
 static void end(struct ws_session *s)
@@ -82,12 +82,12 @@ static void end(struct ws_session *s)
     s->receiver->on->ended(s);
 }
 
-// False: nothing more is there now, or others get a turn first. *wave: bytes without a place of their own.
+// False: nothing more is there now, or others get a turn first. *wave: bytes without a buffer of their own.
 static bool read_once(struct ws_session *s, size_t *wave, size_t *bytes)
 {
     struct ws_server *server = s->connection->server;
-    struct iovec into[2] = {find_place(s), {server->read_buf, server->config.read_size}};
-    bool placed = into[0].iov_len > 0;
+    struct iovec into[2] = {find_buffer(s), {server->read_buf, server->config.read_size}};
+    bool direct = into[0].iov_len > 0;
     ssize_t n = ws_reader_read(&s->receiver->reader, into);
     if (n < 0)
         end(s);
@@ -98,10 +98,10 @@ static bool read_once(struct ws_session *s, size_t *wave, size_t *bytes)
     size_t first = MIN((size_t)n, into[0].iov_len);
     take(s, into[0].iov_base, first);
     take(s, server->read_buf, (size_t)n - first);
-    *wave += placed ? 0 : (size_t)n;
+    *wave += direct ? 0 : (size_t)n;
     if (s->paused || s->cut)
         return false;
-    return s->receiver->reader.ssl || (placed && (size_t)n == into[0].iov_len + into[1].iov_len);
+    return s->receiver->reader.ssl || (direct && (size_t)n == into[0].iov_len + into[1].iov_len);
 }
 
 // The results of a wave of short messages go out before the next wave is read.

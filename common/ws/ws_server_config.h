@@ -50,9 +50,9 @@ struct ws_server_config {
     // NULL: such messages are refused with 1003. Data is valid during the call.
     void (*on_data)(void *ctx, struct ws_session *s, const char *data, size_t len, bool end);
     void (*on_message)(void *ctx, struct ws_session *s, const struct ws_message *m);
-    // The best place for the next bytes of a binary message; on_data then gets them there. It returns NULL if it has no
-    // place. May be NULL.
-    char *(*on_place)(void *ctx, struct ws_session *s, size_t *ret_room);
+    // Returns a buffer for the next bytes of a binary message; on_data then gets them there. It returns NULL if it has
+    // none. May be NULL.
+    char *(*on_buffer)(void *ctx, struct ws_session *s, size_t *ret_room);
     void (*on_drained)(void *ctx, struct ws_session *s); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL
     // The session is gone after this call. code 1006: the connection just ended.
     void (*on_close)(void *ctx, struct ws_session *s, unsigned code, const char *reason);

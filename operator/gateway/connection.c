@@ -386,12 +386,12 @@ void connection_data(void *gateway, struct ws_session *ws, const char *data, siz
     take_in_turn(ws_session_user(ws), &(struct input){.data = data, .len = len, .end = end});
 }
 
-char *connection_place(void *gateway, struct ws_session *ws, size_t *ret_room)
+char *connection_buffer(void *gateway, struct ws_session *ws, size_t *ret_room)
 {
     struct connection *c = ws_session_user(ws);
     (void)gateway;
     return c->state == CONNECTION_SERVED && !c->json && list_empty(&c->unread)
-               ? record_reader_place(&c->reader, ret_room)
+               ? record_reader_buffer(&c->reader, ret_room)
                : NULL;
 }
 

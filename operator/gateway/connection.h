@@ -89,7 +89,7 @@ void connection_goodbye(struct connection *c);    // says goodbye and closes it 
 
 // The callbacks of ws_server_config.
 void connection_data(void *gateway, struct ws_session *ws, const char *data, size_t len, bool end);
-char *connection_place(void *gateway, struct ws_session *ws, size_t *ret_room);
+char *connection_buffer(void *gateway, struct ws_session *ws, size_t *ret_room);
 void connection_message(void *gateway, struct ws_session *ws, const struct ws_message *m);
 void connection_drained(void *gateway, struct ws_session *ws);
 bool connection_waits(void *gateway, const struct ws_session *ws);

@@ -193,7 +193,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .on_upgrade = upgrade_accept,
         .on_open = upgrade_open,
         .on_data = connection_data,
-        .on_place = connection_place,
+        .on_buffer = connection_buffer,
         .on_message = connection_message,
         .on_drained = connection_drained,
         .on_close = connection_closed,

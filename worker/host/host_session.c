@@ -391,10 +391,10 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
         start_requests(s);
 }
 
-static char *on_place(void *ctx, size_t *ret_room)
+static char *on_buffer(void *ctx, size_t *ret_room)
 {
     struct host_session *s = ctx;
-    return s->closing ? NULL : record_reader_place(&s->reader, ret_room);
+    return s->closing ? NULL : record_reader_buffer(&s->reader, ret_room);
 }
 
 static void on_open(void *ctx, const char *subprotocol)
@@ -498,7 +498,7 @@ static struct ws_client *new_client(struct host_session *s, struct err *err)
         .max_queue = 2 * CALL_RESULT_MAX,
         .on_open = on_open,
         .on_data = on_data,
-        .on_place = on_place,
+        .on_buffer = on_buffer,
         .on_close = on_close,
         .ctx = s,
     };

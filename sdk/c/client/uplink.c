@@ -258,10 +258,10 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
         hang_up(u, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
 }
 
-static char *on_place(void *ctx, size_t *ret_room)
+static char *on_buffer(void *ctx, size_t *ret_room)
 {
     struct uplink *u = ctx;
-    return u->closing ? NULL : record_reader_place(&u->reader, ret_room);
+    return u->closing ? NULL : record_reader_buffer(&u->reader, ret_room);
 }
 
 static void on_drained(void *ctx)
@@ -305,7 +305,7 @@ static struct ws_client *new_client(struct uplink *u, struct err *err)
         .max_queue = s->max_bytes + WS_HIGH_MARK,
         .on_open = on_open,
         .on_data = on_data,
-        .on_place = on_place,
+        .on_buffer = on_buffer,
         .on_drained = on_drained,
         .on_close = on_close,
         .ctx = u,

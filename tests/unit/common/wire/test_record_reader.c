@@ -55,12 +55,12 @@ static int read_stream(struct record_reader *r, size_t step, struct rand *rand)
     for (size_t at = 0; at < stream.len;) {
         size_t cut = rand ? (size_t)rand_range(rand, 1, (int64_t)step) : step, n = MIN(stream.len - at, cut);
         size_t room;
-        char *place = rand && rand_below(rand, 2) ? record_reader_place(r, &room) : NULL;
-        n = place ? MIN(n, room) : n;
+        char *buffer = rand && rand_below(rand, 2) ? record_reader_buffer(r, &room) : NULL;
+        n = buffer ? MIN(n, room) : n;
         _cleanup_(free_p) char *piece = xmalloc(n);
-        const char *data = place ? place : piece;
+        const char *data = buffer ? buffer : piece;
         size_t len = n;
-        memcpy(place ? place : piece, stream.data + at, n);
+        memcpy(buffer ? buffer : piece, stream.data + at, n);
         at += n;
         struct record rec;
         int got;
@@ -158,31 +158,31 @@ static void a_body_may_be_put_where_it_belongs(void **state)
     struct err err = ERR_INIT;
     size_t room, len = RECORD_HEADER_SIZE;
     record_reader_init(&r, &(struct record_reader_config){.quota = quota});
-    assert_null(record_reader_place(&r, &room)); // before a header
+    assert_null(record_reader_buffer(&r, &room)); // before a header
     put(RECORD_RESULT, 1, 1, 0, "12345678");
     const char *data = stream.data;
     assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 0);
-    char *place = record_reader_place(&r, &room);
-    assert_non_null(place);
+    char *buffer = record_reader_buffer(&r, &room);
+    assert_non_null(buffer);
     assert_int_equal(room, 8);
-    memcpy(place, "123", 3);
-    data = place;
+    memcpy(buffer, "123", 3);
+    data = buffer;
     len = 3;
     assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 0);
-    assert_ptr_equal(record_reader_place(&r, &room), place + 3);
+    assert_ptr_equal(record_reader_buffer(&r, &room), buffer + 3);
     assert_int_equal(room, 5);
-    memcpy(place + 3, "45678", 5);
-    data = place + 3;
+    memcpy(buffer + 3, "45678", 5);
+    data = buffer + 3;
     len = 5;
     assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
-    assert_ptr_equal(rec.body, place);
+    assert_ptr_equal(rec.body, buffer);
     assert_memory_equal(rec.body, "12345678", 8);
-    assert_null(record_reader_place(&r, &room));
+    assert_null(record_reader_buffer(&r, &room));
     record_reader_done(&r);
     quota_unref(quota);
 }
 
-static void there_is_no_place_for_what_the_quota_does_not_allow(void **state)
+static void there_is_no_buffer_for_what_the_quota_does_not_allow(void **state)
 {
     (void)state;
     struct quota *quota = quota_new(7, NULL);
@@ -194,7 +194,7 @@ static void there_is_no_place_for_what_the_quota_does_not_allow(void **state)
     put(RECORD_RESULT, 1, 1, 0, "12345678");
     const char *data = stream.data;
     assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 0);
-    assert_null(record_reader_place(&r, &room));
+    assert_null(record_reader_buffer(&r, &room));
     record_reader_done(&r);
     quota_unref(quota);
 }
@@ -563,7 +563,7 @@ int main(void)
         T(whole_bodies_are_put_together),
         T(a_whole_record_is_not_copied),
         T(a_body_may_be_put_where_it_belongs),
-        T(there_is_no_place_for_what_the_quota_does_not_allow),
+        T(there_is_no_buffer_for_what_the_quota_does_not_allow),
         T(a_body_can_be_kept),
         T(the_order_in_which_calls_began_can_be_kept),
         T(a_cancel_ends_an_unfinished_call_and_an_error_a_result),

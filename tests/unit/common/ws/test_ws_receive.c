@@ -31,21 +31,21 @@ static bool over_tls;
 static struct ws_tls *tls;
 static struct ws_tls_stream *stream; // NULL: without TLS
 static bool ended;
-static char *place;   // where the bytes of a long message may go
-static size_t placed; // how many came to lie there
+static char *buffer;  // where the bytes of a long message may go
+static size_t filled; // how many came to lie there
 
-static char *on_place(void *ctx, struct ws_session *s, size_t *ret_room)
+static char *on_buffer(void *ctx, struct ws_session *s, size_t *ret_room)
 {
     (void)ctx, (void)s;
-    *ret_room = place ? LONG - placed : 0;
-    return place ? place + placed : NULL;
+    *ret_room = buffer ? LONG - filled : 0;
+    return buffer ? buffer + filled : NULL;
 }
 
 static void on_data(void *ctx, struct ws_session *s, const char *data, size_t len, bool end)
 {
     (void)ctx, (void)s, (void)end;
-    if (place && data == place + placed)
-        placed += len;
+    if (buffer && data == buffer + filled)
+        filled += len;
     buf_printf(&f.trace, end ? "data, the end\n" : "");
 }
 
@@ -62,8 +62,8 @@ static int setup(void **state)
     (void)state;
     got = BUF_INIT(4 << 20);
     ended = false;
-    place = NULL;
-    placed = 0;
+    buffer = NULL;
+    filled = 0;
     start((struct ws_server_config){.max_message = 2 * LONG});
     return 0;
 }
@@ -473,19 +473,19 @@ static void a_long_message_is_read_to_where_it_belongs(void **state)
     for (size_t i = 0; i < LONG; i++)
         body[i] = (char)(i * 7 + i / 251);
     ws_fixture_stop(&f);
-    start((struct ws_server_config){.on_place = on_place, .on_data = on_data});
+    start((struct ws_server_config){.on_buffer = on_buffer, .on_data = on_data});
     shake_hands();
     size_t size;
     _cleanup_(free_p) char *bytes = frame(FRAME_BINARY, body, LONG, &size);
     say(bytes, size - LONG + 100); // so that the server knows how long it is
     for (int i = 0; i < 20; i++)
         loop_run_once(f.loop, 1);
-    place = to;
+    buffer = to;
     say(bytes + size - LONG + 100, LONG - 100);
     WS_UNTIL(&f, seen("data, the end"));
-    size_t elsewhere = LONG - 100 - placed; // a TLS record that is not worth a place of its own
+    size_t elsewhere = LONG - 100 - filled; // a TLS record that is not worth a buffer of its own
     assert_in_range(elsewhere, 0, over_tls ? 32 << 10 : 0);
-    assert_memory_equal(to, body + 100, placed);
+    assert_memory_equal(to, body + 100, filled);
 }
 
 static unsigned count(const char *text)
