@@ -276,13 +276,13 @@ static void put_pods(struct explain *s)
 // New events have eventTime and a series, older ones lastTimestamp and count.
 static const cJSON *time_of(const cJSON *e, const char **ret_name)
 {
-    static const char *const places[] = {"lastTimestamp", "eventTime", "firstTimestamp"};
+    static const char *const names[] = {"lastTimestamp", "eventTime", "firstTimestamp"};
     *ret_name = "lastObservedTime";
     if (document_get(document_get(e, "series"), *ret_name))
         return document_get(e, "series");
-    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        *ret_name = places[i];
-        if (document_get(e, places[i]))
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        *ret_name = names[i];
+        if (document_get(e, names[i]))
             return e;
     }
     *ret_name = "creationTimestamp";

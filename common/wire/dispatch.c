@@ -87,7 +87,7 @@ struct ordered_rank {
     uint32_t group, rest, rank; // sorted by these, in this order
 };
 
-static int by_place(const void *a, const void *b)
+static int by_order(const void *a, const void *b)
 {
     const struct ordered_rank *x = a, *y = b;
     if (x->group != y->group)
@@ -100,12 +100,12 @@ static int by_place(const void *a, const void *b)
 // Sorts the ranks whose results the client gets into the order of their pieces.
 static void sort_kept(struct dispatch *d, uint32_t *keep, struct arena *a)
 {
-    struct ordered_rank *places = arena_array(a, d->n_keep, sizeof *places);
+    struct ordered_rank *order = arena_array(a, d->n_keep, sizeof *order);
     for (uint32_t i = 0; i < d->n_keep; i++)
-        places[i] = (struct ordered_rank){d->chunk[keep[i]], 0, keep[i]};
-    qsort(places, d->n_keep, sizeof *places, by_place);
+        order[i] = (struct ordered_rank){d->chunk[keep[i]], 0, keep[i]};
+    qsort(order, d->n_keep, sizeof *order, by_order);
     for (uint32_t i = 0; i < d->n_keep; i++)
-        keep[i] = places[i].rank;
+        keep[i] = order[i].rank;
 }
 
 struct want {
@@ -201,14 +201,14 @@ static uint32_t rest_of(const struct grid *g, uint32_t rank)
 static struct ordered_rank *micro_groups(const struct grid *train, const struct grid *generation, uint32_t world,
                                          struct arena *a)
 {
-    struct ordered_rank *places = arena_array(a, world, sizeof *places);
+    struct ordered_rank *order = arena_array(a, world, sizeof *order);
     int cp = grid_find(train, "cp"), dp = grid_find(train, "dp");
     for (uint32_t rank = 0; rank < world; rank++)
-        places[rank] =
+        order[rank] =
             (struct ordered_rank){grid_at(train, rank, cp) * grid_size(train, "dp") + grid_at(train, rank, dp),
                                   rest_of(generation, rank), rank};
-    qsort(places, world, sizeof *places, by_place);
-    return places;
+    qsort(order, world, sizeof *order, by_order);
+    return order;
 }
 
 static int plan_micro(struct dispatch *d, const struct plan_input *in, struct err *err)
@@ -220,12 +220,12 @@ static int plan_micro(struct dispatch *d, const struct plan_input *in, struct er
         return err->code;
     int pp = grid_find(generation, "pp"), tp = grid_find(generation, "tp");
     uint32_t size = grid_size(generation, "pp") * grid_size(generation, "tp");
-    const struct ordered_rank *places = micro_groups(train, generation, d->world, a);
+    const struct ordered_rank *order = micro_groups(train, generation, d->world, a);
     uint32_t *chunk = arena_array(a, d->world, sizeof *chunk), *keep = arena_array(a, d->world, sizeof *keep);
     for (uint32_t i = 0, n; i < d->world; i += n) {
-        for (n = 0; i + n < d->world && places[i + n].group == places[i].group && places[i + n].rest == places[i].rest;
+        for (n = 0; i + n < d->world && order[i + n].group == order[i].group && order[i + n].rest == order[i].rest;
              n++) {
-            uint32_t rank = places[i + n].rank;
+            uint32_t rank = order[i + n].rank;
             chunk[rank] = d->n_chunks;
             if (grid_at(generation, rank, pp) == 0 && grid_at(generation, rank, tp) == 0)
                 keep[d->n_keep++] = rank;
@@ -234,7 +234,7 @@ static int plan_micro(struct dispatch *d, const struct plan_input *in, struct er
             return err_set(err, ERR_INVALID,
                            "meshes '%s' and '%s' do not fit: the %u ranks that generate with rank %u (pp times tp of "
                            "'%s') are not all in one replica of '%s', which has %u (pp times tp)",
-                           train->name, generation->name, size, places[i].rank, generation->name, train->name,
+                           train->name, generation->name, size, order[i].rank, generation->name, train->name,
                            grid_size(train, "pp") * grid_size(train, "tp"));
         d->n_chunks++;
     }

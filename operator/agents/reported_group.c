@@ -123,7 +123,7 @@ static void set_process(struct reported_group *g, struct reported_process *p, co
 }
 
 // Returns the index of the process of a rank, or the index where it belongs.
-static size_t place_of(const struct reported_group *g, int32_t rank)
+static size_t index_of(const struct reported_group *g, int32_t rank)
 {
     size_t low = 0, high = g->n_processes;
     while (low < high) {
@@ -138,7 +138,7 @@ static size_t place_of(const struct reported_group *g, int32_t rank)
 
 static struct reported_process *find(const struct reported_group *g, int32_t rank)
 {
-    size_t i = place_of(g, rank);
+    size_t i = index_of(g, rank);
     return i < g->n_processes && g->processes[i].now.rank == rank ? &g->processes[i] : NULL;
 }
 
@@ -151,7 +151,7 @@ static struct reported_process *need(struct reported_group *g, int32_t rank, str
         err_set(err, ERR_LIMIT, "group %s: more than %d processes in a pod", g->group, REPORT_PROCESSES_MAX);
         return NULL;
     }
-    size_t i = place_of(g, rank);
+    size_t i = index_of(g, rank);
     g->processes = xrealloc(g->processes, g->n_processes + 1, sizeof *g->processes);
     memmove(&g->processes[i + 1], &g->processes[i], (g->n_processes++ - i) * sizeof *g->processes);
     g->processes[i] = (struct reported_process){.now = {.rank = rank}};

@@ -157,7 +157,7 @@ static int worker_record(struct connection *c, const struct record *rec, struct 
         c->want = w->member->peer.want;
         return r;
     }
-    connection_close(c, FRAME_CLOSE_NORMAL, &bye); // its place is free from now on
+    connection_close(c, FRAME_CLOSE_NORMAL, &bye); // its rank is free from now on
     return 0;
 }
 

@@ -96,7 +96,7 @@ struct call {
     struct blob *frees;              // private to remote_object.c: the body of object.free; NULL = another method
     uint32_t n, left;                // ranks that have got it; ranks that have not answered
     uint32_t n_ranks;                // that shall get it
-    // Bytes that are charged for the call and its places in the queues of its ranks, and how many of them are for
+    // Bytes that are charged for the call and its records in the queues of its ranks, and how many of them are for
     // copies.
     size_t charged, copies;
     struct stats_call stat; // until it is answered

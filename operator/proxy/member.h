@@ -64,8 +64,8 @@ struct member {
     struct group *group;  // NULL once the group is gone
     struct list of_group; // in the group's list of members
     struct list recount;  // in the ranking's list of members whose number of calls has changed (ranking.h)
-    size_t place;         // in the ranking
-    bool registered;      // it has its place in the group (proxy_group.h)
+    size_t index;         // in the ranking
+    bool registered;      // the group has it as the process of its rank (proxy_group.h)
     uint32_t attempt, rank;
     const char *pod, *node;       // in the arena
     const char *address, *secret; // in the arena

@@ -82,12 +82,12 @@ int group_refuses(const struct group *g, struct err *err);
 // Returns 0 if the group has this rank (RECORD_GROUP = all) and attempt (0 = any); 1 if not yet, because only another
 // replica of the operator has seen that attempt; ERR_INVALID (no such rank), ERR_CONFLICT (the attempt is over).
 int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct err *err);
-// Returns 0 if the process may take its place, ERR_CONFLICT (its attempt is too old) or ERR_INVALID (no such rank).
+// Returns 0 if the process may be registered, ERR_CONFLICT (its attempt is too old) or ERR_INVALID (no such rank).
 int group_admits(const struct group *g, const struct member *m, struct err *err);
 // The bootstrap group, which is made if there is none yet: then *ret_new is true.
 struct group *group_bootstrap(struct group *g, bool *ret_new);
-void group_join(struct group *g, struct member *m); // the member's place must be free
-void group_leave(struct member *m); // gives its place back, if it has one. The member still refers to the group
+void group_join(struct group *g, struct member *m); // registers it. No other member may be registered for its rank
+void group_leave(struct member *m); // ends its registration, if it has one. The member still refers to the group
 
 struct member *group_member_at(const struct group *g, int64_t rank); // the connected process of that rank; NULL = none
 const struct member *group_first(const struct group *g);             // the first member that is connected; NULL = none

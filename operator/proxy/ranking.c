@@ -50,7 +50,7 @@ static void list_members(struct ranking *r)
         if (!m->registered)
             continue;
         MEM_GROW(r->by_rank, r->n, r->room);
-        m->place = r->n;
+        m->index = r->n;
         r->by_rank[r->n++] = m;
     }
     for (r->size = 1; r->size < r->n;)
@@ -72,7 +72,7 @@ static void recount(struct ranking *r, struct member *m)
         uint32_t *t = r->fewest[lane];
         if (!t)
             continue;
-        size_t i = r->size + m->place;
+        size_t i = r->size + m->index;
         t[i] = count(m, (uint8_t)lane);
         while (i /= 2)
             t[i] = MIN(t[2 * i], t[2 * i + 1]);
@@ -93,8 +93,8 @@ static void bring_up_to_date(struct ranking *r, uint8_t lane)
         plant(r, lane);
 }
 
-// The place of the first member with this rank or a higher one.
-static size_t find_place(const struct ranking *r, uint32_t rank)
+// The index of the first member with this rank or a higher one.
+static size_t find_index(const struct ranking *r, uint32_t rank)
 {
     size_t low = 0, high = r->n;
     while (low < high) {
@@ -107,26 +107,26 @@ static size_t find_place(const struct ranking *r, uint32_t rank)
     return low;
 }
 
-// The node with the fewest calls among all places from this one on, and the first of several. 0 = there are no such
-// places.
-static size_t best_from(const struct ranking *r, const uint32_t *t, size_t place)
+// The node with the fewest calls among all indexes from this one on, and the first of several. 0 = there are no such
+// indexes.
+static size_t best_from(const struct ranking *r, const uint32_t *t, size_t index)
 {
     size_t best = 0;
-    for (size_t i = r->size + place, end = 2 * r->size; i < end; i /= 2, end /= 2)
-        if (i % 2) { // its parent also covers earlier places
+    for (size_t i = r->size + index, end = 2 * r->size; i < end; i /= 2, end /= 2)
+        if (i % 2) { // its parent also covers earlier indexes
             best = !best || t[i] < t[best] ? i : best;
             i++;
         }
     return best;
 }
 
-// The same among all places before it.
-static size_t best_before(const struct ranking *r, const uint32_t *t, size_t place)
+// The same among all indexes before it.
+static size_t best_before(const struct ranking *r, const uint32_t *t, size_t index)
 {
     size_t best = 0;
-    if (place == r->size)
+    if (index == r->size)
         return 1;
-    for (size_t i = r->size + place, begin = r->size; begin < i; i /= 2, begin /= 2)
+    for (size_t i = r->size + index, begin = r->size; begin < i; i /= 2, begin /= 2)
         if (i % 2) {
             i--; // it comes before the ones that were found
             best = !best || t[i] <= t[best] ? i : best;
@@ -138,8 +138,8 @@ const struct member *ranking_least(struct ranking *r, uint8_t lane, uint32_t fro
 {
     bring_up_to_date(r, lane);
     const uint32_t *t = r->fewest[lane];
-    size_t place = find_place(r, from), best = place < r->size ? best_from(r, t, place) : 0;
-    size_t other = best_before(r, t, place);
+    size_t index = find_index(r, from), best = index < r->size ? best_from(r, t, index) : 0;
+    size_t other = best_before(r, t, index);
     if (!best || (other && t[other] < t[best]))
         best = other;
     if (!best || t[best] == BUSY)

@@ -20,8 +20,8 @@
 void router_init(struct router *r, const struct router_config *config);
 void router_done(struct router *r); // close all sessions and members first
 
-// The group has changed in the cluster. A new attempt or another world size ends the places of its processes. A refusal
-// fails the calls that wait.
+// The group has changed in the cluster. A new attempt or another world size ends the registrations of its processes. A
+// refusal fails the calls that wait.
 void router_group_set(struct router *r, const struct group_facts *facts);
 void router_group_gone(struct router *r, const char *uid);
 // An agent has reported the end of a process. Its pending calls fail with the exit code.

@@ -235,7 +235,7 @@ static int on_prepare(struct supervisor *s, int64_t now_ms, struct command *c, s
 }
 
 // Lets the process of a command start as soon as the previous process of its rank is gone.
-static void place(struct supervisor *s, struct supervisor_process *p, struct command *c, size_t i)
+static void put_next(struct supervisor *s, struct supervisor_process *p, struct command *c, size_t i)
 {
     command_unref(p->next);
     p->next = command_ref(c);
@@ -283,7 +283,7 @@ static int on_start(struct supervisor *s, struct command *c, struct err *err)
     for (size_t i = 0; i < c->n_processes; i++) {
         struct supervisor_process *p = &s->processes[s->n_processes++];
         *p = (struct supervisor_process){.state = SUPERVISOR_PROCESS_GONE};
-        place(s, p, c, i);
+        put_next(s, p, c, i);
     }
     return 0;
 }
@@ -304,7 +304,7 @@ static int on_restart(struct supervisor *s, struct command *c, struct err *err)
         struct supervisor_process *p = find(s, c->processes[i].rank);
         if ((p->next ? p->next : p->command)->attempt < c->attempt) { // else the command was repeated
             s->tell_started = true;
-            place(s, p, c, i);
+            put_next(s, p, c, i);
         }
     }
     return 0;

@@ -69,7 +69,7 @@ static inline void cadre_comm_options_init(cadre_comm_options *o)
 CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options *options, cadre_comm **ret);
 // Call it when the other members do not need this member any more. Accepts NULL.
 CADRE_EXPORT void cadre_comm_free(cadre_comm *comm);
-CADRE_EXPORT int cadre_comm_rank(const cadre_comm *comm); // place of this member, from 0
+CADRE_EXPORT int cadre_comm_rank(const cadre_comm *comm); // number of this member, from 0
 CADRE_EXPORT int cadre_comm_size(const cadre_comm *comm);
 // Why the last call failed, for people, until the next call; "" = it did not fail.
 CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
