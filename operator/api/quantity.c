@@ -25,7 +25,7 @@ static const struct unit {
 };
 
 // Keeps nineteen digits. This is more than an int64 has, and with any binary unit (60 bits) it fits into 128 bits.
-static const char *scan_digits(const char *p, struct decimal *d, bool fraction, bool *ret_any)
+static const char *read_digits(const char *p, struct decimal *d, bool fraction, bool *ret_any)
 {
     const unsigned __int128 full = 1000000000000000000u;
     for (; *p >= '0' && *p <= '9'; p++) {
@@ -41,7 +41,7 @@ static const char *scan_digits(const char *p, struct decimal *d, bool fraction, 
     return p;
 }
 
-static bool scan_suffix(const char *p, int64_t *ret_exponent, int *ret_binary)
+static bool read_suffix(const char *p, int64_t *ret_exponent, int *ret_binary)
 {
     *ret_binary = 0;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
@@ -85,10 +85,10 @@ int quantity_parse(const char *s, int64_t *ret_milli, struct err *err)
     bool negative = *s == '-', any = false;
     const char *p = s + (*s == '-' || *s == '+');
     int binary;
-    p = scan_digits(p, &d, false, &any);
+    p = read_digits(p, &d, false, &any);
     if (*p == '.')
-        p = scan_digits(p + 1, &d, true, &any);
-    if (!any || !scan_suffix(p, &d.exponent, &binary))
+        p = read_digits(p + 1, &d, true, &any);
+    if (!any || !read_suffix(p, &d.exponent, &binary))
         return err_set(err, ERR_INVALID,
                        "\"%.48s\" is not a quantity; write a number with or without a unit, like 500m, 4 or 1.5Gi", s);
     int64_t milli = to_milli(d, binary);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The free room of every node right now: allocatable, minus the requests of all pods that are bound or pinned to it and
 // still run, minus the pods that we are about to create ("assumed"). It is updated event by event. An update costs O(1)
-// and never rescans. Only a new or removed node moves others in the sorted list. Pure: no I/O, no clock.
+// and never counts all of it again. Only a new or removed node moves others in the sorted list. Pure: no I/O, no clock.
 #pragma once
 
 #include "common/base/list.h"

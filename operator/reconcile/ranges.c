@@ -32,7 +32,7 @@ const char *ranges_take(struct ranges *r, struct arena *a)
 }
 
 // Reads a number up to INT32_MAX. Returns -1 if there is none.
-static int64_t scan_number(const char **text)
+static int64_t read_number(const char **text)
 {
     int64_t n = -1;
     for (; **text >= '0' && **text <= '9'; (*text)++) {
@@ -49,10 +49,10 @@ bool ranges_next(const char **text, int32_t *ret_first, int32_t *ret_last)
     if (!p || !*p)
         return false;
     *text = NULL;
-    int64_t first = scan_number(&p), last = first;
+    int64_t first = read_number(&p), last = first;
     if (first >= 0 && *p == '-') {
         p++;
-        last = scan_number(&p);
+        last = read_number(&p);
     }
     if (first < 0 || last < first || (*p && (*p != ',' || !p[1])))
         return false;
