@@ -14,23 +14,23 @@ void job_begin(struct job *j, struct tenant *t)
     list_init(&j->link);
     j->tenant = tenant_ref(t);
     list_append(&t->jobs, &j->link);
-    if (list_empty(&t->employer))
-        list_append(&t->router->employers, &t->employer);
+    if (list_empty(&t->with_jobs))
+        list_append(&t->router->with_jobs, &t->with_jobs);
 }
 
 // Returns the first job of the namespace whose turn it is. The next namespace is then first.
 static struct job *next_job(struct router *r)
 {
-    struct tenant *t = CONTAINER_OF(list_pop(&r->employers), struct tenant, employer);
+    struct tenant *t = CONTAINER_OF(list_pop(&r->with_jobs), struct tenant, with_jobs);
     struct job *j = CONTAINER_OF(list_pop(&t->jobs), struct job, link);
     if (!list_empty(&t->jobs))
-        list_append(&r->employers, &t->employer);
+        list_append(&r->with_jobs, &t->with_jobs);
     return j;
 }
 
 void jobs_go_on(struct router *r)
 {
-    if (!r->job && list_empty(&r->employers))
+    if (!r->job && list_empty(&r->with_jobs))
         return;
     if (!r->job) {
         r->job = next_job(r);
@@ -49,5 +49,5 @@ void jobs_go_on(struct router *r)
 
 bool jobs_wait(const struct router *r)
 {
-    return r->job || !list_empty(&r->employers);
+    return r->job || !list_empty(&r->with_jobs);
 }

@@ -47,9 +47,9 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->behind);
     r->at_once = r->config.turn_work;
     list_init(&r->flowing);
-    list_init(&r->spenders);
+    list_init(&r->charged);
     r->level = TENANT_TURN;
-    list_init(&r->employers);
+    list_init(&r->with_jobs);
     r->marks = blob_copy("[,]null", 7, NULL);
 }
 
@@ -73,7 +73,7 @@ void router_done(struct router *r)
         free_group(g);
     assert(r->n_calls == 0);
     router_drop_group_changes(r);
-    while (!list_empty(&r->spenders))
+    while (!list_empty(&r->charged))
         (void)tenants_next_turn(r);
     map_done(&r->tenants);
     map_done(&r->by_uid);

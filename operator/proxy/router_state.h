@@ -45,9 +45,9 @@ struct router {
     // private
     struct map by_uid, by_key;
     struct map tenants;       // by namespace, while they have a session or a call (tenant.h)
-    struct list spenders;     // tenants that have done work in this turn of the loop
+    struct list charged;      // tenants that have done work in this turn, or owe work
     uint32_t level, worked;   // the work that a weight of 1 may do in this turn; the work that all have done in it
-    struct list employers;    // tenants with jobs (job.h)
+    struct list with_jobs;    // tenants with jobs (job.h)
     struct job *job;          // the job that runs now; NULL = none
     struct fiber *fiber;      // runs `job`
     uint64_t n_group_changes; // how often a group appeared or was deleted

@@ -21,9 +21,9 @@ struct tenant *tenant_get(struct router *r, const char *ns)
     t = xcalloc(1, sizeof *t);
     *t = (struct tenant){
         .router = r, .ns = xstrdup(ns), .refs = 1, .weight = weight, .quota = quota_new_fair(r->bytes, weight)};
-    list_init(&t->spender);
+    list_init(&t->charged);
     list_init(&t->jobs);
-    list_init(&t->employer);
+    list_init(&t->with_jobs);
     list_init(&t->behind);
     list_init(&t->failing);
     list_init(&t->ended);
@@ -44,7 +44,7 @@ void tenant_unref(struct tenant *t)
     if (--t->refs)
         return;
     map_del(&t->router->tenants, t->ns);
-    list_remove(&t->spender);
+    list_remove(&t->charged);
     deadlines_done(&t->deadlines);
     quota_unref(t->quota);
     free(t->ns);
@@ -110,8 +110,8 @@ static uint32_t turn_of(const struct tenant *t)
 static void charge(struct tenant *t, size_t units)
 {
     t->spent = (uint32_t)MIN(t->spent + units, (uint64_t)TENANT_OWES * TENANT_TURN);
-    if (list_empty(&t->spender))
-        list_append(&tenant_ref(t)->router->spenders, &t->spender);
+    if (list_empty(&t->charged))
+        list_append(&tenant_ref(t)->router->charged, &t->charged);
 }
 
 void tenant_spend(struct tenant *t, size_t units)
@@ -148,8 +148,8 @@ bool tenant_may_go_on(const struct router *r, const char *ns)
 static uint32_t share_out(const struct router *r)
 {
     uint64_t all = 0, wanting = 0, others = 0;
-    LIST_FOREACH(l, &r->spenders) {
-        const struct tenant *t = CONTAINER_OF(l, struct tenant, spender);
+    LIST_FOREACH(l, &r->charged) {
+        const struct tenant *t = CONTAINER_OF(l, struct tenant, charged);
         bool wants = !tenant_has_turn(t);
         all += t->weight;
         wanting += wants ? t->weight : 0;
@@ -167,12 +167,12 @@ bool tenants_next_turn(struct router *r)
     bool owes = false;
     r->level = share_out(r);
     r->worked = 0;
-    LIST_FOREACH(l, &r->spenders) {
-        struct tenant *t = CONTAINER_OF(l, struct tenant, spender);
+    LIST_FOREACH(l, &r->charged) {
+        struct tenant *t = CONTAINER_OF(l, struct tenant, charged);
         t->spent -= MIN(t->spent, turn_of(t));
         owes |= !tenant_has_turn(t);
         if (!t->spent) {
-            list_remove(&t->spender);
+            list_remove(&t->charged);
             tenant_unref(t);
         }
     }

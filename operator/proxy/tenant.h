@@ -29,9 +29,9 @@ struct tenant {
     uint32_t n_calls; // includes answered calls that a worker still has
     uint32_t n_sessions;
     uint32_t spent;             // work that it has done in this turn, and that it owes
-    struct list spender;        // in the router's list while `spent` is not 0
+    struct list charged;        // in the router's list while `spent` is not 0
     struct list jobs;           // jobs that have not begun (job.h)
-    struct list employer;       // in the router's list while it has jobs
+    struct list with_jobs;      // in the router's list while it has jobs
     struct deadlines deadlines; // of its calls
     struct deadline due;        // the earliest of them, in the router's deadlines
     // Left for later turns:

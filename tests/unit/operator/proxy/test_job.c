@@ -99,7 +99,7 @@ static void a_job_leaves_turns_to_its_namespace_and_to_others(void **state)
                         turn); // it was paid for at once, because no other namespace had work
         assert_in_range(owed, 0, 1);
         assert_in_range(worked, busy ? turn * TENANT_TURN / 10 * 8 : 0, busy ? (turn + 2) * TENANT_TURN : 0);
-        while (!list_empty(&r->spenders))
+        while (!list_empty(&r->charged))
             (void)tenants_next_turn(r);
         for (unsigned i = 0; i < busy; i++)
             tenant_unref(others[i]);

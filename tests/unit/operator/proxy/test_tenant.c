@@ -273,7 +273,7 @@ static void tenants_go(struct proxy_fixture *f, struct tenant **t, int n)
 {
     for (int i = 0; i < n; i++)
         tenant_unref(t[i]);
-    while (!list_empty(&f->router.spenders))
+    while (!list_empty(&f->router.charged))
         (void)tenants_next_turn(&f->router);
     fixture_done(f);
 }
@@ -443,7 +443,7 @@ static void turns_are_given_as_the_slow_oracle_gives_them(void **state)
     }
     for (int i = 0; i < ORACLES; i++)
         tenant_unref(t[i]);
-    while (!list_empty(&f.router.spenders)) // a namespace that owes exists until it has paid
+    while (!list_empty(&f.router.charged)) // a namespace that owes exists until it has paid
         (void)tenants_next_turn(&f.router);
     fixture_done(&f);
 }
