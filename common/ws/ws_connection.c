@@ -31,24 +31,25 @@ void ws_connections_busy(struct ws_server *server)
         ws_connections_sweep_next(server);
 }
 
-static void leave_strangers(struct ws_connection *c)
+static void note_request(struct ws_connection *c)
 {
-    c->server->n_strangers -= !list_empty(&c->stranger);
-    list_remove(&c->stranger);
+    c->server->n_without_request -= !list_empty(&c->without_request);
+    list_remove(&c->without_request);
 }
 
 void ws_connection_known(struct ws_connection *c)
 {
     c->stage = WS_REQUEST;
-    leave_strangers(c);
+    note_request(c);
 }
 
-// Ends the oldest stranger. The kernel reports the end to ws_preread.c, which then lets libwebsockets close it.
-void ws_connections_end_stranger(struct ws_server *server)
+// Ends the oldest one without a request. The kernel reports the end to ws_preread.c, which then lets libwebsockets
+// close it.
+void ws_connections_end_oldest(struct ws_server *server)
 {
-    struct ws_connection *oldest = CONTAINER_OF(server->strangers.next, struct ws_connection, stranger);
+    struct ws_connection *oldest = CONTAINER_OF(server->without_request.next, struct ws_connection, without_request);
     server->counters.turned_away++;
-    leave_strangers(oldest);
+    note_request(oldest);
     shutdown(oldest->fd, SHUT_RDWR);
 }
 
@@ -89,8 +90,8 @@ struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws
     c->stage = stage;
     list_init(&c->ending);
     list_append(&server->connections, &c->link);
-    list_append(&server->strangers, &c->stranger);
-    server->n_strangers++;
+    list_append(&server->without_request, &c->without_request);
+    server->n_without_request++;
     server->counters.connections++;
     ws_connections_busy(server);
     lws_adopt_desc_t how = {

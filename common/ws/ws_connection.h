@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection that libwebsockets took over from us. It counts as a stranger until its first request.
+// A connection that libwebsockets took over from us. Until its first request, it is in the list without_request.
 #pragma once
 
 #include "common/ws/ws_server_state.h"
 
 // From here on, libwebsockets closes the socket. NULL: it has ended.
 struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws_stage stage);
-void ws_connection_known(struct ws_connection *c);          // it has a request, or ends
-void ws_connections_end_stranger(struct ws_server *server); // ends the oldest one; there must be one
+void ws_connection_known(struct ws_connection *c);        // it has a request, or ends
+void ws_connections_end_oldest(struct ws_server *server); // without a request; there must be one
 
 // Ends it without a close frame, before the next turn or later: libwebsockets needs 50 us to close one.
 void ws_connection_hang_up(struct ws_connection *c);

@@ -38,7 +38,7 @@ static void socket_tune(int fd, bool is_unix)
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-// Strangers that have sent nothing yet make room.
+// Connections that have sent nothing yet make room.
 static bool has_room(struct ws_server *server)
 {
     return server->counters.connections + ws_preread_count(server->preread) < server->config.max_connections ||

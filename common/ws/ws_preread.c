@@ -15,7 +15,7 @@
 // sends the message again. OpenSSL then has the connection already, and it cannot wait. So all but a few of these are
 // refused in each turn.
 //
-// Before there is a request, libwebsockets reads a stranger's connection only when it is told to. Otherwise, it would
+// Before there is a request, libwebsockets reads a connection only when it is told to. Otherwise, it would
 // read, or end, all connections with something to read in one turn. Each takes 15 to 60 us: 50 ms for a thousand that
 // hang up together.
 #include "common/ws/ws_preread.h"
@@ -39,14 +39,14 @@ enum {
     BUCKETS = 256, // addresses are hashed into these
     READY_MAX = 64,
     WAITING_MAX = 4096,
-    STRANGERS_MAX = 1024,
+    WITHOUT_REQUEST_MAX = 1024,
     RECORD_MAX = 16384, // bytes of a TLS record
     SHARE = 4,          // a part of all connections, and an address's part of those
     TLS_HEAD = 5,       // bytes of a TLS record: type, version, length
     TURN_WORK = 64,     // for one turn, 2 ms at most:
     HELLO_WORK = 32,    // the first message of a handshake
     REQUEST_WORK = 16,  // or the last one
-    PIECE_WORK = 4,     // any other data of a stranger, or its end
+    PIECE_WORK = 4,     // any other data before the request, or the end
     SECOND_HELLOS = 2,  // in one turn
     NEW_KEYS = 8,       // in one turn, of all connections
     LATE_A_TURN = 16,
@@ -97,13 +97,13 @@ static void forget(struct ws_preread *p, uint64_t about)
 
 static int64_t oldest_until(const struct ws_preread *p)
 {
-    const struct list *strangers = &p->server->strangers;
-    int64_t waiting = INT64_MAX, stranger = INT64_MAX;
+    const struct list *adopted = &p->server->without_request;
+    int64_t waiting = INT64_MAX, without_request = INT64_MAX;
     if (!list_empty(&p->waiting))
         waiting = CONTAINER_OF(p->waiting.next, struct waiting_socket, link)->until_ms;
-    if (!list_empty(strangers))
-        stranger = CONTAINER_OF(strangers->next, struct ws_connection, stranger)->until_ms;
-    return MIN(waiting, stranger);
+    if (!list_empty(adopted))
+        without_request = CONTAINER_OF(adopted->next, struct ws_connection, without_request)->until_ms;
+    return MIN(waiting, without_request);
 }
 
 static void arm(struct ws_preread *p)
@@ -157,7 +157,7 @@ static void on_late(void *ctx)
         if (!list_empty(&p->waiting) && oldest->until_ms <= at)
             drop(p, oldest);
         else
-            ws_connections_end_stranger(p->server);
+            ws_connections_end_oldest(p->server);
     }
     arm(p);
 }
@@ -203,11 +203,11 @@ bool ws_preread_take(struct ws_listener *l, int fd)
     return true;
 }
 
-// A stranger that sends its request slowly, or never ends its TLS handshake, makes room for a new one.
+// A connection that sends its request slowly, or never ends its TLS handshake, makes room for a new one.
 static void make_room(struct ws_server *server)
 {
-    if (server->n_strangers >= part_of(server, STRANGERS_MAX))
-        ws_connections_end_stranger(server);
+    if (server->n_without_request >= part_of(server, WITHOUT_REQUEST_MAX))
+        ws_connections_end_oldest(server);
 }
 
 // The first message of a handshake must be in one record.
@@ -350,7 +350,8 @@ void ws_preread_forget(struct ws_connection *c)
     if (!c->server->preread)
         return;
     forget(c->server->preread, (uintptr_t)c | ADOPTED);
-    arm(c->server->preread); // for the next stranger; without one, the timer stops, so an idle process sleeps
+    arm(c->server->preread); // for the next one without a request; if there is none, the timer stops, so an idle
+                             // process sleeps
 }
 
 // This may end the connection.

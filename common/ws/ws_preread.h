@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections without a request, strangers. Those that have sent nothing yet are counted and limited here, before
+// Connections without a request. Those that have sent nothing yet are counted and limited here, before
 // libwebsockets gets them, because it walks lists of all its connections. The others are read here first, a few in a
 // turn, so that the first line of each request is checked before libwebsockets reads it.
 #pragma once

@@ -30,7 +30,8 @@ void ws_readers_free(struct ws_server *server);
 void ws_readers_begin(struct ws_server *server); // before each turn
 bool ws_readers_look(void *server);              // reads the data that is there; returns whether there was any
 
-// Begins with the next turn, if reading is wanted. The owner is "", as for all strangers, until ws_reader_owner().
+// Begins with the next turn, if reading is wanted. The owner is "", as for all peers that are not known yet, until
+// ws_reader_owner().
 void ws_reader_init(struct ws_reader *r, struct ws_connection *c, size_t (*read)(struct ws_reader *r, bool alone),
                     void (*unwatched)(struct ws_reader *r));
 void ws_reader_done(struct ws_reader *r); // also of one that is all zero

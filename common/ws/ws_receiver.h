@@ -17,6 +17,6 @@ void ws_receiver_new(struct ws_session *s, const struct ws_receiver_events *on);
 bool ws_receiver_failed(const struct ws_session *s); // the data was not a frame: nothing more is understood
 void ws_receiver_stop(struct ws_session *s);         // libwebsockets reads again, to end it
 void ws_receiver_free(struct ws_session *s);
-// Sets its owner from now on (ws_fair_queue.h). Before, the owner is "", as for all strangers.
+// Sets its owner from now on (ws_fair_queue.h). Before, the owner is "", as for all peers that are not known yet.
 void ws_receiver_owner(struct ws_session *s, const char *name, unsigned weight);
 void ws_receiver_watch(struct ws_session *s); // after a change of `paused`

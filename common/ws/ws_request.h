@@ -20,7 +20,7 @@ void *ws_request_owner(const struct ws_request *r);                       // ctx
 // This quota pays for all of the body, even if not all of it has come, and for the answer. The server's quota for all
 // requests no longer does. False if it has no room for the body; then nothing changes.
 bool ws_request_charge(struct ws_request *r, struct quota *quota);
-// The rest of its body is read as this owner's (ws_fair_queue.h). Before, it is read as a stranger's.
+// The rest of its body is read as this owner's (ws_fair_queue.h). Before, the owner is "".
 void ws_request_for(struct ws_request *r, const char *name, unsigned weight);
 // `ended` is called when its answer was sent or given up, and its memory is free.
 void ws_request_on_end(struct ws_request *r, void (*ended)(void *ctx), void *ctx);

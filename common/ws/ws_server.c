@@ -259,7 +259,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     list_init(&server->listeners);
     list_init(&server->connections);
     list_init(&server->paused);
-    list_init(&server->strangers);
+    list_init(&server->without_request);
     list_init(&server->ending);
     server->quota = quota_new(server->config.max_total, config->quota);
     server->bodies = quota_new(server->config.max_bodies, server->quota);

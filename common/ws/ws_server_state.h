@@ -33,9 +33,9 @@ struct ws_server {
     struct lws_context *context; // NULL once libwebsockets has let go of it
     struct lws_protocols *protocols;
     struct list listeners, connections;
-    struct list paused;    // sessions
-    struct list strangers; // connections that libwebsockets has, and that have no request yet; oldest first
-    unsigned n_strangers;
+    struct list paused;          // sessions
+    struct list without_request; // connections that libwebsockets has, and that have no request yet; oldest first
+    unsigned n_without_request;
     struct ws_preread *preread; // connections that libwebsockets does not have yet
     struct list ending;         // connections that are to be hung up, first come, first served
     struct loop_hook *hook;
@@ -55,7 +55,7 @@ struct ws_server {
     struct ws_readers *readers;
 };
 
-// How far a connection is. Until WS_REQUEST it is a stranger, and ws_preread.h decides when libwebsockets reads it.
+// How far a connection is. Until WS_REQUEST, ws_preread.h decides when libwebsockets reads it.
 enum ws_stage {
     WS_HANDSHAKE,  // of TLS
     WS_FIRST_LINE, // of its request: must be read first
@@ -71,12 +71,12 @@ struct ws_connection {
     int fd;          // libwebsockets closes it
     bool is_unix;
     enum ws_stage stage;
-    struct list stranger; // in the server's list until there is a request, or the connection is ended
-    int64_t until_ms;     // its time limit
-    uint8_t line_ends;    // how much of the "\r\n\r\n" at the end of a head was seen
-    bool refused;         // its path is not accepted
-    struct list ending;   // in the server's list until it is hung up ...
-    bool hung_up;         // ... and then was
+    struct list without_request; // in the server's list until there is a request, or the connection is ended
+    int64_t until_ms;            // its time limit
+    uint8_t line_ends;           // how much of the "\r\n\r\n" at the end of a head was seen
+    bool refused;                // its path is not accepted
+    struct list ending;          // in the server's list until it is hung up ...
+    bool hung_up;                // ... and then was
     struct ws_session *session;
     struct ws_request *request;
 };

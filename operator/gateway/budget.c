@@ -17,5 +17,5 @@ struct budget budget_of(size_t limit)
                            .session = MIN(all / 4, 512 * MIB),
                            .queue = MIN(all / 8, 256 * MIB),
                            .whole = MIN(all / 4, 64 * MIB),
-                           .strangers = MIN(all / 16, 16 * MIB)};
+                           .unadmitted = MIN(all / 16, 16 * MIB)};
 }

@@ -7,11 +7,11 @@
 #include <stddef.h>
 
 struct budget {
-    size_t all;       // bodies, calls and answers of all peers
-    size_t session;   // of one client's connection
-    size_t queue;     // waiting to be sent to one peer
-    size_t whole;     // of a body that must be here whole
-    size_t strangers; // of all peers that are not admitted yet
+    size_t all;        // bodies, calls and answers of all peers
+    size_t session;    // of one client's connection
+    size_t queue;      // waiting to be sent to one peer
+    size_t whole;      // of a body that must be here whole
+    size_t unadmitted; // of all peers that are not admitted yet
 };
 
 // `limit` is the memory that the process may use; 0 = no limit is known. Half of it is for peers. The rest is for the

@@ -57,8 +57,8 @@ struct connection *connection_new(struct gateway *g, struct ws_session *ws, cons
     list_init(&c->behind);
     list_append(&g->connections, &c->link);
     record_reader_init(&c->reader,
-                       &(struct record_reader_config){.whole = true, .max_body = max_hello, .quota = g->strangers});
-    ws_session_charge(ws, g->strangers);
+                       &(struct record_reader_config){.whole = true, .max_body = max_hello, .quota = g->unadmitted});
+    ws_session_charge(ws, g->unadmitted);
     return c;
 }
 

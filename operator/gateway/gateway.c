@@ -218,7 +218,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
     list_init(&g->behind);
     list_init(&g->behind_posts);
     start_router(g);
-    g->strangers = quota_new(budget_of(config->memory).strangers, g->router.bytes);
+    g->unadmitted = quota_new(budget_of(config->memory).unadmitted, g->router.bytes);
     g->probe = config->share ? memory_new(MEMORY_PROBE, &unshared) : NULL;
     g->server = start_server(g, err);
     // The hook is created after the server's own hook, so it runs before that one.
@@ -244,7 +244,7 @@ void gateway_free(struct gateway *g)
     ws_server_free(g->server);
     worker_forget_all(g);
     router_tick(&g->router);
-    quota_unref(g->strangers);
+    quota_unref(g->unadmitted);
     router_done(&g->router);
     deadlines_done(&g->alarms.due);
     memory_free(g->probe);

@@ -17,7 +17,7 @@ struct gateway {
     struct gateway_config config;
     struct ws_server *server;
     struct router router;
-    struct quota *strangers; // for HELLOs of all peers that are not admitted yet
+    struct quota *unadmitted; // for HELLOs of all peers that are not admitted yet
     struct loop_hook *hook;
     struct loop_timer *timer;
     int64_t timer_at; // when it is due, INT64_MAX = not armed

@@ -68,7 +68,7 @@ static void they_do_not_end_the_answer(void **state)
 {
     enum { SECONDS = 8 }; // else 20
     (void)state;
-    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 1 && !f.server->n_strangers);
+    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 1 && !f.server->n_without_request);
     loop_run_once(f.loop, 1); // from now on libwebsockets does not read it
     say(bytes, BODY);
     WS_UNTIL(&f, f.request);

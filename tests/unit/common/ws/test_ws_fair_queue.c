@@ -179,7 +179,7 @@ static void a_turn_reads_so_much_of_bodies_and_all_owners_have_a_part(void **sta
     const struct ws_server_counters *counters = ws_server_counters(f.server);
     for (int i = 0; i < SESSIONS; i++)
         begin_post(&fds[i], i < SESSIONS - 1 ? "/many" : "/one");
-    WS_UNTIL(&f, counters->connections == SESSIONS && !f.server->n_strangers);
+    WS_UNTIL(&f, counters->connections == SESSIONS && !f.server->n_without_request);
     loop_run_once(f.loop, 1); // from now on libwebsockets reads none of them
     for (int i = 0; i < SESSIONS; i++)
         assert_int_equal(send(fds[i], body, BODY_LEN, MSG_DONTWAIT), BODY_LEN);
@@ -260,12 +260,12 @@ static void what_is_read_counts_for_the_owner_whose_turn_it_was(void **state)
     struct ws_fair_queue t;
     struct list a, b, c;
     ws_fair_queue_init(&t);
-    struct ws_owner *stranger = ws_fair_queue_owner(&t, "", 1), *other = ws_fair_queue_owner(&t, "other", 1);
+    struct ws_owner *unknown = ws_fair_queue_owner(&t, "", 1), *other = ws_fair_queue_owner(&t, "other", 1);
     list_init(&a);
     list_init(&b);
     list_init(&c);
-    ws_owner_ready(stranger, &a);
-    ws_owner_ready(stranger, &b);
+    ws_owner_ready(unknown, &a);
+    ws_owner_ready(unknown, &b);
     ws_owner_ready(other, &c);
     assert_ptr_equal(ws_fair_queue_next(&t), &a);
     struct ws_owner *known = ws_fair_queue_owner(&t, "known", 1); // what was read of a says whose it is
@@ -275,7 +275,7 @@ static void what_is_read_counts_for_the_owner_whose_turn_it_was(void **state)
         assert_ptr_equal(ws_fair_queue_next(&t), i == 0 ? &c : i == 1 ? &a : &b);
         ws_fair_queue_spend(&t, WS_QUANTUM);
     }
-    ws_owner_unref(stranger);
+    ws_owner_unref(unknown);
     ws_owner_unref(known);
     ws_owner_unref(other);
     ws_fair_queue_done(&t);

@@ -21,7 +21,7 @@ static void what_is_promised_is_at_most_half_of_any_limit(void **state)
         assert_in_range(b.session, 1, b.all / 4);
         assert_in_range(b.whole, 1, b.session);
         assert_in_range(b.queue, 1, b.all / 8);
-        assert_in_range(b.strangers, 1, b.all / 16);
+        assert_in_range(b.unadmitted, 1, b.all / 16);
     }
 }
 
@@ -33,7 +33,7 @@ static void without_a_limit_it_is_two_gibibytes(void **state)
     assert_int_equal(b.session, 512 * MIB);
     assert_int_equal(b.queue, 256 * MIB);
     assert_int_equal(b.whole, 64 * MIB);
-    assert_int_equal(b.strangers, 16 * MIB);
+    assert_int_equal(b.unadmitted, 16 * MIB);
 }
 
 static void limits_of_control_groups_are_read(void **state)

@@ -360,9 +360,9 @@ static void test_half_a_text_is_charged_to_the_strangers_before_it_says_who_it_i
 {
     (void)state;
     int fd = send_half_a_text(HANDSHAKE_OF("cadre.v1") "\r\n");
-    GATEWAY_UNTIL(&f, quota_used(f.gateway->strangers) >= HALF);
+    GATEWAY_UNTIL(&f, quota_used(f.gateway->unadmitted) >= HALF);
     close(fd);
-    GATEWAY_UNTIL(&f, quota_used(f.gateway->strangers) == 0);
+    GATEWAY_UNTIL(&f, quota_used(f.gateway->unadmitted) == 0);
 }
 
 static void send_piece(struct gateway_peer *p, uint32_t call, uint8_t flags, size_t len)
