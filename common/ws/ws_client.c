@@ -41,7 +41,7 @@ struct ws_client {
     char protocol[HANDSHAKE_PROTOCOL_SIZE];
     struct buf text; // the answer to the handshake; then a message that comes in pieces
     struct frame_reader frames;
-    struct buf held;       // read, and not handed out because of a pause
+    struct buf waiting;    // was read, and not handed out because of a pause
     bool paused, read_due; // read_due: there may be bytes that no poll reports
     struct ws_silence silence;
     char at[WS_LINK_AT_SIZE];
@@ -60,7 +60,7 @@ static void destroy(struct ws_client *c)
 {
     ws_outbox_done(&c->out);
     buf_done(&c->text);
-    buf_done(&c->held);
+    buf_done(&c->waiting);
     ws_client_config_done(&c->config);
     free(c);
 }
@@ -274,7 +274,7 @@ static void take_frames(struct ws_client *c, char *data, size_t len)
     struct err err = ERR_INIT;
     while (c->state == STATE_OPEN || c->state == STATE_CLOSING) {
         if (c->paused && c->state == STATE_OPEN) {
-            buf_append(&c->held, data, len);
+            buf_append(&c->waiting, data, len);
             return;
         }
         int got = frame_reader_next(&c->frames, &data, &len, &e, &err);
@@ -289,7 +289,7 @@ static void take_frames(struct ws_client *c, char *data, size_t len)
 static void opened(struct ws_client *c)
 {
     c->state = STATE_OPEN;
-    c->out.held = false;
+    c->out.waits = false;
     c->out.zero_mask = !c->config.mask_always && ws_link_trusted(c->link);
     c->out.gathers = c->out.zero_mask && ws_link_plain(c->link);
     loop_timer_disarm(c->deadline);
@@ -336,11 +336,11 @@ static void take(struct ws_client *c, char *data, size_t len)
         take_frames(c, data, len);
 }
 
-static void take_held(struct ws_client *c)
+static void take_waiting(struct ws_client *c)
 {
-    _cleanup_(buf_done) struct buf held = c->held;
-    c->held = BUF_INIT(held.cap);
-    take(c, held.data, held.len);
+    _cleanup_(buf_done) struct buf waiting = c->waiting;
+    c->waiting = BUF_INIT(waiting.cap);
+    take(c, waiting.data, waiting.len);
 }
 
 // Returns the buffer for the next payload. It is empty if there is little of it, or if something else may come.
@@ -379,8 +379,8 @@ static bool read_some(struct ws_client *c)
 {
     struct err err = ERR_INIT;
     bool direct = true;
-    if (c->held.len && wants_to_read(c))
-        take_held(c);
+    if (c->waiting.len && wants_to_read(c))
+        take_waiting(c);
     for (int i = 0; i < READS_A_TURN && direct; i++) {
         if (!wants_to_read(c) || !read_once(c, &direct, &err))
             return false;
@@ -471,9 +471,9 @@ struct ws_client *ws_client_new(struct loop *loop, const struct ws_client_config
     c->config = ws_client_config_copy(config);
     c->silence = (struct ws_silence){.ping_ms = c->config.ping_ms, .pong_ms = c->config.pong_ms};
     c->text = BUF_INIT(HANDSHAKE_HEAD_MAX);
-    c->held = BUF_INIT(WS_WAVE);
+    c->waiting = BUF_INIT(WS_WAVE);
     ws_outbox_init(&c->out, c->config.max_queue);
-    c->out.held = true; // RFC 6455, 4.1: not before the 101
+    c->out.waits = true; // RFC 6455, 4.1: not before the 101
     frame_reader_init(&c->frames, false, c->config.max_message);
     const struct ws_link_config link = {.address = c->config.address,
                                         .tls = config->tls,

@@ -109,7 +109,7 @@ static bool queue_encode(struct ws_outbox *o)
 // False = there is nothing to send.
 static bool encode_next(struct ws_outbox *o)
 {
-    if (o->held || o->close == OUTBOX_CLOSED)
+    if (o->waits || o->close == OUTBOX_CLOSED)
         return false;
     if (o->close == OUTBOX_CLOSE_NEXT) {
         close_encode(o);

@@ -13,7 +13,7 @@ struct ws_outbox {
     struct ws_queue queue;
     bool zero_mask; // of every frame
     bool gathers;   // long segments are written from their place: neither masked nor encrypted
-    bool held;      // frames wait: the handshake is under way
+    bool waits;     // frames wait: the handshake is under way
     bool ping_due;
     enum ws_outbox_close close; // OUTBOX_CLOSED: the close frame was made, no frame follows
     // private

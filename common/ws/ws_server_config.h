@@ -32,7 +32,7 @@ struct ws_server_config {
     size_t max_total;      // bytes of all sessions' quotas together; 0 = 2 GiB
     struct quota *quota;   // charged with all of them, too; a reference is taken. NULL = not counted elsewhere
     size_t max_body;       // of an HTTP request; 0 = 1 MiB
-    size_t max_bodies;     // of all bodies together that are held; 0 = 64 MiB
+    size_t max_bodies;     // of all bodies together that are kept; 0 = 64 MiB
     size_t read_size;      // most bytes a read; at least 16 KiB; 0 = WS_WAVE
     // A session that is silent for this long is pinged, and closed after the same time again. Twice this time is also
     // the limit for a request to come in, and for an answer or waiting data while the peer takes no byte of it. All of

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    HELD_MAX = 256 << 10,
+    WAITING_MAX = 256 << 10,
     RECORD_BYTES = 1024, // a record or a text takes at least as long as reading so many bytes
 };
 
@@ -120,7 +120,7 @@ bool connection_in_body(const struct connection *c)
 
 static void unread_free(struct connection *c, struct unread *h)
 {
-    c->held_bytes -= h->input.len;
+    c->waiting_bytes -= h->input.len;
     if (h->payer)
         quota_refund(h->payer, h->input.len);
     quota_unref(h->payer);
@@ -245,7 +245,7 @@ static bool keep(struct connection *c, struct list *at, const struct input *in)
         return false;
     }
     list_insert_before(at, &unread_new(c, in)->link);
-    c->held_bytes += in->len;
+    c->waiting_bytes += in->len;
     return true;
 }
 
@@ -253,7 +253,7 @@ static bool keep(struct connection *c, struct list *at, const struct input *in)
 static void postpone(struct connection *c, const struct input *in)
 {
     struct err err = ERR_INIT;
-    if (in->len > HELD_MAX - c->held_bytes) {
+    if (in->len > WAITING_MAX - c->waiting_bytes) {
         err_set(&err, ERR_LIMIT, "the peer sent too much before the WELCOME");
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return;

@@ -72,8 +72,8 @@ struct connection {
     struct admission admission, review; // of a client: whether it may call; the same question again while it is served
     struct list unread;                 // input that came while it was waiting or stopped
     struct list behind;                 // in gateway.behind while it was stopped and has input
-    size_t held_bytes;
-    struct quota *payer; // for a client: the quota of its namespace, which pays for held_bytes; NULL = nobody pays
+    size_t waiting_bytes;
+    struct quota *payer; // for a client: the quota of its namespace, which pays for waiting_bytes; NULL = nobody pays
     size_t want;         // set by the role with ROUTER_COLLECT, as in struct peer
     const struct peer_role *role; // NULL until CONNECTION_SERVED
     void *self;
