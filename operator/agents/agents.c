@@ -201,7 +201,7 @@ static void tell_exits(const struct agents *a, const struct agent_identity *id, 
     }
 }
 
-static bool speaks_of(const struct decoded_report *reports, size_t n, const char *group)
+static bool has_report(const struct decoded_report *reports, size_t n, const char *group)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(reports[i].group, group))
@@ -230,7 +230,7 @@ static int learn_hello(struct agents *a, struct reported_pod *p, const struct ag
                        const struct decoded_report *reports, size_t n, struct err *err)
 {
     for (size_t i = p->n_groups; i-- > 0;)
-        if (!speaks_of(reports, n, p->groups[i]->group))
+        if (!has_report(reports, n, p->groups[i]->group))
             pod_forget(a, p, i);
     for (size_t i = 0; i < n; i++)
         if (learn(a, p, id, &reports[i], err) < 0)

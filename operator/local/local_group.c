@@ -255,7 +255,7 @@ static void next_attempt(struct local_group *g)
     if (!g->agent) {
         start_next_agent(g);
     } else if (g->over || g->changed || agent_control_prepare(g->control, g->uid, g->attempt, &err) < 0) {
-        g->anew = true;
+        g->new_agent = true;
         kill(g->agent, SIGTERM);
     }
 }
@@ -289,8 +289,8 @@ void local_group_reap(struct local_group *g)
     g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (g->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         g->exit_code = 0;
-    if (g->anew && !g->asked) {
-        g->anew = g->over = false;
+    if (g->new_agent && !g->asked) {
+        g->new_agent = g->over = false;
         start_next_agent(g);
     } else if (g->over || (!loop_timer_armed(g->again) && !goes_on(g, &g->why))) {
         end(g, g->why);
@@ -312,7 +312,7 @@ int local_group_change(struct local_group *g, const struct manifest *manifest, s
 
 bool local_group_restart(struct local_group *g)
 {
-    if (g->anew) // a new agent follows already
+    if (g->new_agent) // a new agent follows already
         return true;
     loop_timer_disarm(g->again);
     free(TAKE_PTR(g->refusal));

@@ -50,7 +50,7 @@ struct local_group {
     char *refusal; // the answer to calls after the processes have ended for good
     char *status;  // what it waits for
     struct claimed_gpus gpus;
-    bool anew;       // start a new agent when this one has ended
+    bool new_agent;  // start a new agent when this one has ended
     bool over;       // the agent was told to end, because there is no further attempt
     bool changed;    // the agent was started with an older manifest
     const char *why; // why there is no further attempt; NULL = the processes have succeeded

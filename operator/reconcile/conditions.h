@@ -26,7 +26,7 @@ void conditions_init(struct conditions *c, const char *const *types, int64_t gen
                      size_t n_status);
 void conditions_set(struct conditions *c, enum condition_kind which, enum condition_status status, const char *reason,
                     const char *message);
-// From now on, the condition speaks of the spec with this generation.
+// From now on, the condition describes the spec with this generation.
 void conditions_date(struct conditions *c, enum condition_kind which, int64_t generation);
 void conditions_accept(struct conditions *c);
 void conditions_alive(struct conditions *c); // sets Succeeded, Failed and Suspended to False

@@ -31,7 +31,7 @@ struct group_decision {
     bool pods_leave; // this decision deletes all of the group's own pods
 };
 
-// Processes of an earlier spec stay. From here on, the decision looks at that spec, and the status speaks of it.
+// Processes of an earlier spec stay. From here on, the decision looks at that spec, and the status describes it.
 void group_decision_look_back(struct group_decision *d);
 void group_decision_bound(struct group_decision *d); // sets Scheduled: all pods are bound
 bool group_decision_was_whole(const struct group_decision *d);

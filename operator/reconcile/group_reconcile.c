@@ -89,7 +89,7 @@ static void suspended(struct group_decision *d, const struct refusal *refusal)
     attempt_delete_pods(d);
 }
 
-// Processes of an earlier spec run, and Ready continues to speak of them.
+// Processes of an earlier spec run, and Ready continues to describe them.
 static void ready_as_before(struct group_decision *d, const char *reason, const char *message)
 {
     const struct group_pods *c = &d->pods;

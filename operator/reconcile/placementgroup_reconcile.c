@@ -74,18 +74,18 @@ static void whole(struct placementgroup_decision *d)
     gang_settle(&d->gang);
 }
 
-// Every bundle has a pod as an earlier spec asked. The conditions continue to speak of that spec.
+// Every bundle has a pod as an earlier spec asked. The conditions continue to describe that spec.
 static bool show_earlier(struct placementgroup_decision *d, const char *more)
 {
-    static const enum condition_kind spoken_of[] = {SCHEDULED, READY};
+    static const enum condition_kind described[] = {SCHEDULED, READY};
     const struct placementgroup_pods *r = &d->pods;
     if (!r->present || r->present < d->bundles.n || r->bound < r->present)
         return false;
     show(d, more);
-    for (size_t i = 0; i < ARRAY_LEN(spoken_of); i++) {
-        const struct condition *old = conditions_old(&d->gang.conditions, spoken_of[i]);
+    for (size_t i = 0; i < ARRAY_LEN(described); i++) {
+        const struct condition *old = conditions_old(&d->gang.conditions, described[i]);
         if (old)
-            conditions_date(&d->gang.conditions, spoken_of[i], old->observed_generation);
+            conditions_date(&d->gang.conditions, described[i], old->observed_generation);
     }
     return true;
 }

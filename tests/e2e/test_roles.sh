@@ -56,7 +56,7 @@ test_python() {
     check "... and opened for one that may send code" eventually 60 matches "unsupported operand" program pickled
     check "... python -m cadre debug is the terminal of a breakpoint in a pod" matches "debugged.py.*1511.*went on at 511" debugged
     check "... kubectl cadre sees its methods" matches "add +ONE_TO_ALL" cadre info python
-    check "... a rank that is killed starts anew, with its group" is "[1, 2]" program killed
+    check "... a rank that is killed starts again, with its group" is "[1, 2]" program killed
 }
 
 # A program sends its code to pods that its user may create. The image has none of this code.

@@ -432,7 +432,7 @@ struct group_case *group_case_new(const char *json)
     assert_true(wg || plg);
     c->owner = decode(wg ? KIND_WORKERGROUP : KIND_PLACEMENTGROUP, wg ? wg : plg);
     const struct json *root = parse(c, with_hashes(c, json));
-    object_unref(c->owner); // its status may speak of hashes, too
+    object_unref(c->owner); // its status may contain hashes, too
     c->given = json_get(root, wg ? "workergroup" : "placementgroup");
     c->owner = decode(wg ? KIND_WORKERGROUP : KIND_PLACEMENTGROUP, c->given);
     c->cluster = cluster_new();

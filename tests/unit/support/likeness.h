@@ -4,7 +4,7 @@
 //
 //   {"like": "pod 1 n2", "status": {"phase": "Failed"}}    world/pod.json with 1 for $1 and n2 for $2, and that phase
 //
-// Merged means: objects member by member; null takes a member away; an object for a list speaks of the list's items by
+// Merged means: objects member by member; null takes a member away; an object for a list changes the list's items by
 // their "type" or else their "name" ({"conditions": {"Ready": {"status": "False"}}}), null takes one away, further ones
 // go to the end; anything else, and an object that has a "like" itself, replaces what was there.
 #pragma once

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank whose archive of code is not in its pod yet. It waits in the bootstrap group, NAME.code, until another pod
 of the namespace gives the archive, a program brings it, or another rank of the pod has it. Then the worker begins
-anew.
+again.
 """
 
 import ctypes

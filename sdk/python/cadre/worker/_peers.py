@@ -98,7 +98,7 @@ class Peers:
 
     def look(self):
         """Call this after code of the program has run. Checks whether the program has made the default group, or made
-        it anew after a loss. Raises nothing.
+        it again after a loss. Raises nothing.
         """
         if self.watches or not _is_joined() or _is_same(self.tried):
             return

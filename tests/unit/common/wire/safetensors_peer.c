@@ -37,8 +37,8 @@ static void describe(const struct safetensors *s, const char *doc)
     }
 }
 
-static int write_anew(const struct safetensors *s, const struct scatter_source *source, struct scatter *out, FILE *f,
-                      struct arena *a, struct err *err)
+static int write_again(const struct safetensors *s, const struct scatter_source *source, struct scatter *out, FILE *f,
+                       struct arena *a, struct err *err)
 {
     struct safetensors_tensor *t = arena_array(a, s->n_tensors, sizeof *t);
     if (s->n_tensors)
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
         return 2;
     if (safetensors_read(doc, len, &a, &s, &err) == 0) {
         describe(&s, doc);
-        write_anew(&s, &(struct scatter_source){doc, len}, &out, f, &a, &err);
+        write_again(&s, &(struct scatter_source){doc, len}, &out, f, &a, &err);
     }
     if (err.code)
         printf("refused: %s\n", err.msg);

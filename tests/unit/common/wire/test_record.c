@@ -65,7 +65,7 @@ static void every_type_is_known_by_number_and_name(void **state)
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         assert_string_equal(record_type_name(types[i].type), types[i].name);
         assert_int_equal(check((struct record_header){.type = (uint8_t)types[i].type, .call = types[i].call}), 0);
-        if (types[i].type != RECORD_ERROR) // which may also speak of the session
+        if (types[i].type != RECORD_ERROR) // which may also be about the session
             assert_int_equal(check((struct record_header){.type = (uint8_t)types[i].type, .call = !types[i].call}),
                              ERR_PROTO);
     }

@@ -60,7 +60,7 @@ class Peer:
         self.tool, self.file, self.out = tool, os.path.join(folder, "in"), os.path.join(folder, "out")
 
     def read(self, data):
-        """(tensors, metadata, the document anew), or (None, why, None)."""
+        """(tensors, metadata, the document, written again), or (None, why, None)."""
         with open(self.file, "wb") as f:
             f.write(data)
         ran = subprocess.run([self.tool, self.file, self.out], capture_output=True, text=True, check=False)
@@ -96,11 +96,11 @@ def random_tensors(rng, n):
 def check(peer, tensors, meta):
     data = document(tensors, meta)
     assert read_by_package(data) == tensors
-    ours, our_meta, anew = peer.read(data)
+    ours, our_meta, rewritten = peer.read(data)
     assert ours == tensors, (ours, tensors, our_meta)
     assert our_meta == meta, (our_meta, meta)
-    assert read_by_package(anew) == tensors
-    head = json.loads(anew[8:8 + struct.unpack("<Q", anew[:8])[0]])
+    assert read_by_package(rewritten) == tensors
+    head = json.loads(rewritten[8:8 + struct.unpack("<Q", rewritten[:8])[0]])
     assert head.get("__metadata__", {}) == meta
 
 

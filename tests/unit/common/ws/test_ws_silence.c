@@ -58,7 +58,7 @@ static void a_peer_that_is_heard_is_not_dead(void **state)
 }
 
 // The timer may have been armed for long.
-static void the_first_call_after_a_rest_asks_anew(void **state)
+static void the_first_call_after_a_rest_asks_again(void **state)
 {
     struct ws_silence s = heard_at_0();
     (void)state;
@@ -94,7 +94,7 @@ int main(void)
         cmocka_unit_test(who_is_never_to_ping_pings_once_somebody_waits),
         cmocka_unit_test(who_waits_pings_soon),
         cmocka_unit_test(a_peer_that_is_heard_is_not_dead),
-        cmocka_unit_test(the_first_call_after_a_rest_asks_anew),
+        cmocka_unit_test(the_first_call_after_a_rest_asks_again),
         cmocka_unit_test(a_ping_that_is_out_counts),
         cmocka_unit_test(limits_that_are_shorter_stay),
     };

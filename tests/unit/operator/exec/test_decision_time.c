@@ -90,7 +90,7 @@ static void of_a_node_that_was_silent_before_we_came_its_condition_is_believed(v
     assert_int_equal(seconds_left(), 20);
 }
 
-static void one_that_comes_back_begins_anew(void **state)
+static void one_that_comes_back_begins_again(void **state)
 {
     (void)state;
     make(100 * (int64_t)HOUR);
@@ -118,7 +118,7 @@ int main(void)
         T(a_node_that_falls_silent_has_its_time_by_our_own_clock),
         T(that_our_clock_is_set_makes_it_neither_longer_nor_shorter),
         T(of_a_node_that_was_silent_before_we_came_its_condition_is_believed),
-        T(one_that_comes_back_begins_anew),
+        T(one_that_comes_back_begins_again),
         T(the_time_since_which_we_lead_moves_with_the_clock),
     };
     log_setup(LOG_ERROR, LOG_TEXT);

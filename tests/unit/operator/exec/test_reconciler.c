@@ -150,7 +150,7 @@ static void the_largest_number_of_waiting_statuses_is_remembered_by_one_that_sti
     assert_int_equal(waiting_statuses_seen_by(1), 1);
 }
 
-static void a_status_that_waits_anew_counts_those_that_wait_now(void **state)
+static void a_status_that_waits_again_counts_those_that_wait_now(void **state)
 {
     (void)state;
     write_all_but_one();
@@ -252,7 +252,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(the_largest_number_of_waiting_statuses_is_remembered_by_one_that_still_waits),
-        T(a_status_that_waits_anew_counts_those_that_wait_now),
+        T(a_status_that_waits_again_counts_those_that_wait_now),
         T(another_object_of_the_name_has_not_waited),
         T(nothing_is_decided_before_the_start_and_all_at_the_start),
         T(what_was_noted_is_forgotten_with_the_term),

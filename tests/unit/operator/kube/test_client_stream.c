@@ -130,7 +130,7 @@ static void a_half_open_socket_is_given_up_after_its_idle_time(void **state)
     assert_string_equal(b.body.data, "{}\n");
 }
 
-static void every_byte_begins_the_idle_time_anew(void **state)
+static void every_byte_begins_the_idle_time_again(void **state)
 {
     (void)state;
     rule((struct fakeapi_rule){.body = "slow but steady", .split = 1, .pause_ms = 100});
@@ -235,7 +235,7 @@ int main(void)
         TEST(a_refusal_is_an_error_and_no_data),
         TEST(a_refusal_with_retry_after_is_the_callers_to_wait_for),
         TEST(a_half_open_socket_is_given_up_after_its_idle_time),
-        TEST(every_byte_begins_the_idle_time_anew),
+        TEST(every_byte_begins_the_idle_time_again),
         TEST(streams_do_not_wait_for_requests_nor_share_their_connections),
         TEST(a_stream_may_be_canceled_from_its_own_data),
         TEST(requests_may_be_sent_from_data),

@@ -154,7 +154,7 @@ static void a_410_that_repeats_is_spaced_out_although_each_list_succeeds(void **
          LISTED);
 }
 
-static void an_expired_continue_token_begins_the_list_anew(void **state)
+static void an_expired_continue_token_begins_the_list_again(void **state)
 {
     (void)state;
     PLAY(DOES("LIST"), PAGE_DONE("10", "t1"), DOES("PAGE t1"), FAILS(ERR_GONE, 410), DOES("LIST"),
@@ -207,7 +207,7 @@ static void what_the_server_forbids_is_tried_ever_more_slowly(void **state)
 }
 
 // For example, after the data of the server was restored from an older backup.
-static void a_version_that_the_server_keeps_refusing_is_listed_anew(void **state)
+static void a_version_that_the_server_keeps_refusing_is_listed_again(void **state)
 {
     (void)state;
     PLAY(LISTED, FAILS(ERR_TIMEOUT, 504), QUICKLY, DOES("WATCH 10"), FAILS(ERR_TIMEOUT, 504), WAITS(750, 1250),
@@ -263,14 +263,14 @@ int main(void)
         TEST(watches_that_bring_nothing_are_spaced_out),
         TEST(a_410_lists_again_at_once),
         TEST(a_410_that_repeats_is_spaced_out_although_each_list_succeeds),
-        TEST(an_expired_continue_token_begins_the_list_anew),
+        TEST(an_expired_continue_token_begins_the_list_again),
         TEST(a_failing_page_is_asked_for_again),
         TEST(failures_back_off_from_1_s_to_4_s_after_a_quick_first_retry),
         TEST(progress_forgets_the_failures),
         TEST(retry_after_is_honoured),
         TEST(a_410_with_retry_after_waits_too),
         TEST(what_the_server_forbids_is_tried_ever_more_slowly),
-        TEST(a_version_that_the_server_keeps_refusing_is_listed_anew),
+        TEST(a_version_that_the_server_keeps_refusing_is_listed_again),
         TEST(but_not_if_it_only_asks_for_time_or_cannot_be_reached),
         TEST(the_server_is_asked_to_end_a_watch_after_290_to_590_s),
         TEST(a_version_that_cannot_be_kept_leaves_the_last_one),

@@ -37,7 +37,7 @@ struct partial {
 struct sim_client {
     struct client c;
     struct partial sends;
-    int serial; // of its session; a rank starts to count anew for each session
+    int serial; // of its session; a rank starts to count again for each session
     uint32_t n;
     struct sent sent[CALLS + 1];
     uint64_t seq;

@@ -55,7 +55,7 @@ static void check_status(struct life *l)
     must(!life_is(l, COND_READY) || life_is(l, COND_SCHEDULED), "Ready, but not Scheduled");
     for (size_t i = 0; i < s->n_conditions; i++)
         must(s->conditions[i].observed_generation <= s->observed_generation && !str_empty(s->conditions[i].reason),
-             "%s speaks of a generation that nobody has seen, or has no reason", s->conditions[i].type);
+             "%s names a generation that nobody has seen, or has no reason", s->conditions[i].type);
 }
 
 static void check(struct life *l)

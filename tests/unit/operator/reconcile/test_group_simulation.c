@@ -176,7 +176,7 @@ static const char *unfulfilled(const struct life *l)
     const struct sim_spec *spec = &l->w.spec;
     int32_t live = life_pods(l);
     if (s->observed_generation != wg->obj.meta.generation)
-        return "the status speaks of an older spec";
+        return "the status describes an older spec";
     if (life_is(l, COND_SUCCEEDED) || life_is(l, COND_FAILED)) {
         if (live)
             return "a finished group has live pods";

@@ -70,7 +70,7 @@ static const char *missing(struct life *l)
     const char *strategy = l->w.bundles.strategy;
     struct bundle_pods h;
     if (plg->status.observed_generation != l->w.generation)
-        return "the status speaks of an older spec";
+        return "the status describes an older spec";
     if (!life_is(l, COND_READY))
         return "not Ready";
     bundle_pods_of(l, &h);

@@ -17,7 +17,7 @@ static void a_leader_that_sees_less_for_a_while_gives_its_lease_back_once(void *
     assert_false(handover_due(&h, true, 12000));
 }
 
-static void a_moment_in_which_it_sees_all_begins_the_time_anew(void **state)
+static void a_moment_in_which_it_sees_all_begins_the_time_again(void **state)
 {
     struct handover h = {0};
     (void)state;
@@ -42,7 +42,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leader_that_sees_less_for_a_while_gives_its_lease_back_once),
-        cmocka_unit_test(a_moment_in_which_it_sees_all_begins_the_time_anew),
+        cmocka_unit_test(a_moment_in_which_it_sees_all_begins_the_time_again),
         cmocka_unit_test(where_it_did_not_help_it_takes_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

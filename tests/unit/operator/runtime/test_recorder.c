@@ -206,7 +206,7 @@ static void of_too_many_series_that_which_is_silent_longest_is_forgotten(void **
     answer(expect(VERB_CREATE));
 }
 
-static void a_series_whose_event_is_gone_starts_anew(void **state)
+static void a_series_whose_event_is_gone_starts_again(void **state)
 {
     (void)state;
     event("A", "a");
@@ -472,7 +472,7 @@ int main(void)
         RECORDER_TEST(repeats_become_one_series),
         RECORDER_TEST(other_types_reasons_and_notes_are_other_events),
         RECORDER_TEST(of_too_many_series_that_which_is_silent_longest_is_forgotten),
-        RECORDER_TEST(a_series_whose_event_is_gone_starts_anew),
+        RECORDER_TEST(a_series_whose_event_is_gone_starts_again),
         RECORDER_TEST(a_failed_write_is_counted_and_not_tried_again),
         RECORDER_TEST(a_flapping_object_is_silenced_others_are_not),
         RECORDER_TEST(repeats_without_a_token_are_counted_in_the_end),

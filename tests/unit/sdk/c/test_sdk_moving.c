@@ -274,7 +274,7 @@ static void a_call_to_a_replica_that_stops_fails_soon_and_the_next_one_moves_ove
     assert_string_equal(call_method(f, "echo", NULL), "[]");
 }
 
-static void open_anew_and_call(void)
+static void open_again_and_call(void)
 {
     cadre_client_close(f->client);
     fake_names.lookups = 0;
@@ -285,7 +285,7 @@ static void open_anew_and_call(void)
 // All addresses in one go. A process that stands still in between gives the attempt up, and looks up the name again.
 static void reaches_the_other_with_one_lookup(void)
 {
-    TURN_UNTIL(open_anew_and_call(), fake_names.lookups == 1, "");
+    TURN_UNTIL(open_again_and_call(), fake_names.lookups == 1, "");
 }
 
 static void an_address_that_refuses_costs_no_pause(void **state)

@@ -430,9 +430,9 @@ class Trainer:
             self.assertEqual(receive(0, half), half)  # another program begins again
             self.assertEqual(receive(half, archive.size), archive.size)
             try:
-                group.kill(0)  # while it unpacks, begins anew, imports or serves, as it happens
+                group.kill(0)  # while it unpacks, begins again, imports or serves, as it happens
             except cadre.Unavailable:
-                pass  # it begins anew in this moment
+                pass  # it begins again in this moment
             self.assertEqual(group.work.options(timeout=SLOW_S)(), [["helped", "blue", "working_dir"]])
             self.assertEqual([name for name in os.listdir(self.archives) if not name.endswith((".lock", ".tar"))], [sha256])
             slow = client.Group("slow:Trainer", name="slow", **self.given)

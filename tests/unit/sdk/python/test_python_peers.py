@@ -241,7 +241,7 @@ class Explaining(PeersCase):
         self.assertEqual(self.explain("later", RuntimeError("broken"), C10D), "")
         self.assertEqual(self.explain("call", RuntimeError("broken"), C10D), WORDS)
 
-    def test_a_group_that_is_made_anew_is_watched_again(self):
+    def test_a_group_that_is_made_again_is_watched_again(self):
         self.lose("call")
         self.dist.group.WORLD = None  # the call ends it, and makes the next one
         for thread in self.watching():
@@ -306,7 +306,7 @@ class Aborting(PeersCase):
         self.lose()
         self.abort.assert_not_called()
 
-    def test_nor_is_one_that_was_made_anew_meanwhile(self):
+    def test_nor_is_one_that_was_made_again_meanwhile(self):
         self.peers.look()
         with unittest.mock.patch.object(_peers, "_is_same", lambda remembered: False):  # since the loss
             self.lose()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The table of docs/coming-from-ray.md: each name that cadre.ray has, how well, and which program uses it. UPDATE_GOLDEN=1
-writes it anew.
+writes it again.
 """
 
 import ast
@@ -172,7 +172,7 @@ class Names(unittest.TestCase):
             with open(PAGE, "w", encoding="utf-8") as f:
                 f.write(before + BEGIN + table() + END + after)
             return
-        self.assertEqual(there, table(), "UPDATE_GOLDEN=1 writes it anew")
+        self.assertEqual(there, table(), "UPDATE_GOLDEN=1 writes it again")
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ static void all_learn_who_was_lost(void **state)
 }
 
 // After each loss, another process takes the place of rank 2.
-static void after_a_loss_all_watch_each_other_anew(void **state)
+static void after_a_loss_all_watch_each_other_again(void **state)
 {
     struct fixture *f = *state;
     lose_rank_2(f);
@@ -351,7 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(all_learn_who_was_lost),
-        TEST(after_a_loss_all_watch_each_other_anew),
+        TEST(after_a_loss_all_watch_each_other_again),
         TEST(who_ends_is_not_lost),
         TEST(the_end_does_not_wait_for_ranks_that_do_not_come),
         TEST(a_rank_that_ends_while_all_agree_is_not_lost),

@@ -123,7 +123,7 @@ static void a_communicator_that_all_have_kept_is_used_again(void **state)
     assert_int_equal(s.choice.size, 4);
 }
 
-static void a_communicator_that_somebody_lacks_or_has_left_is_made_anew(void **state)
+static void a_communicator_that_somebody_lacks_or_has_left_is_made_again(void **state)
 {
     struct scene s;
     (void)state;
@@ -146,7 +146,7 @@ int main(void)
         cmocka_unit_test(members_that_share_a_gpu_stay_outside),
         cmocka_unit_test(versions_that_differ_are_named_and_nobody_uses_it),
         cmocka_unit_test(a_communicator_that_all_have_kept_is_used_again),
-        cmocka_unit_test(a_communicator_that_somebody_lacks_or_has_left_is_made_anew),
+        cmocka_unit_test(a_communicator_that_somebody_lacks_or_has_left_is_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
