@@ -16,10 +16,10 @@ struct run {
     cadre_client_request request;
     struct latency latency;
     int64_t end;
-    struct slot {
+    struct flight { // a call, and the one that follows it
         struct run *run;
         int64_t began;
-    } * slots;
+    } * flights;
 };
 
 static void *write_text(size_t bytes)
@@ -31,25 +31,25 @@ static void *write_text(size_t bytes)
     return text;
 }
 
-static void start(struct slot *slot, int64_t now)
+static void start(struct flight *flight, int64_t now)
 {
-    cadre_client_request request = slot->run->request;
+    cadre_client_request request = flight->run->request;
     cadre_client_error error;
-    request.ctx = slot;
-    slot->began = now;
-    if (cadre_client_start(slot->run->client, &request, NULL, &error) != CADRE_CLIENT_OK)
+    request.ctx = flight;
+    flight->began = now;
+    if (cadre_client_start(flight->run->client, &request, NULL, &error) != CADRE_CLIENT_OK)
         caller_die("call", &error);
 }
 
 static void on_done(void *ctx, const cadre_client_answer *answer)
 {
-    struct slot *slot = ctx;
+    struct flight *flight = ctx;
     int64_t now = proc_now_us();
     if (answer->error)
         caller_die("call", answer->error);
-    latency_add(&slot->run->latency, now - slot->began);
-    if (now < slot->run->end)
-        start(slot, now);
+    latency_add(&flight->run->latency, now - flight->began);
+    if (now < flight->run->end)
+        start(flight, now);
 }
 
 static void call_in_turn(struct run *r)
@@ -67,14 +67,14 @@ static void call_in_turn(struct run *r)
 
 static void call_many(struct run *r, unsigned in_flight)
 {
-    r->slots = xcalloc(in_flight, sizeof *r->slots);
+    r->flights = xcalloc(in_flight, sizeof *r->flights);
     for (unsigned i = 0; i < in_flight; i++) {
-        r->slots[i].run = r;
-        start(&r->slots[i], proc_now_us());
+        r->flights[i].run = r;
+        start(&r->flights[i], proc_now_us());
     }
     while (cadre_client_pending(r->client) > 0)
         cadre_client_wait(r->client, -1);
-    free(r->slots);
+    free(r->flights);
 }
 
 double load_rate(cadre_client *c, const struct load_call *call, double seconds, double *ret_p50_us)

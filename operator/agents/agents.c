@@ -181,7 +181,7 @@ static void tell_changed(const struct agents *a, const struct connected_agent *g
 }
 
 // Returns true if this agent may report this group.
-static bool speaks_for(const struct agents *a, const struct agent_identity *id, const char *group)
+static bool may_report(const struct agents *a, const struct agent_identity *id, const char *group)
 {
     bool own = !id->group_uid || str_eq(id->group_uid, group);
     return own && id->of_placementgroup
@@ -191,7 +191,7 @@ static bool speaks_for(const struct agents *a, const struct agent_identity *id, 
 
 static void tell_exits(const struct agents *a, const struct agent_identity *id, const struct decoded_report *r)
 {
-    if (!speaks_for(a, id, r->group))
+    if (!may_report(a, id, r->group))
         return;
     for (size_t i = 0; i < r->n_processes && a->config.exited; i++) {
         const struct agent_process *p = &r->processes[i];
@@ -307,7 +307,7 @@ static void tell_gpus(const struct agents *a, const struct connected_agent *g)
     for (size_t i = 0; i < d->n && a->config.gpus; i++)
         for (size_t k = 0; k < d->gpus[i].n_ranks; k++) {
             const struct gpu_rank *r = &d->gpus[i].ranks[k];
-            if (speaks_for(a, &g->id, r->group))
+            if (may_report(a, &g->id, r->group))
                 a->config.gpus(a->config.ctx, r->group, (uint32_t)r->rank,
                                devices_of_rank(d, r->group, r->rank, &arena));
         }
@@ -381,7 +381,7 @@ static int on_report(struct agents *a, struct connected_agent *g, const struct r
     struct decoded_report report;
     int r = report_decode(rec->h.type, rec->body, rec->len, &arena, &report, err);
     if (r == 0 && report.type == RECORD_REFUSED && report.command == RECORD_KILL) {
-        if (report.group && a->config.kill_refused && speaks_for(a, &g->id, report.group))
+        if (report.group && a->config.kill_refused && may_report(a, &g->id, report.group))
             a->config.kill_refused(a->config.ctx, report.group, report.rank, report.error);
         arena_done(&arena);
         return 0;
@@ -402,7 +402,7 @@ static int on_output(struct agents *a, const struct connected_agent *g, const st
     struct arena arena = ARENA_INIT;
     struct printed printed;
     int r = report_decode_output(rec->body, rec->len, &arena, &printed, err);
-    if (r == 0 && speaks_for(a, &g->id, printed.group) && a->config.printed && map_has(&a->listened, printed.group)) {
+    if (r == 0 && may_report(a, &g->id, printed.group) && a->config.printed && map_has(&a->listened, printed.group)) {
         for (size_t i = 0; i < printed.n; i++)
             a->config.printed(a->config.ctx, printed.group, printed.lines[i].rank, printed.lines[i].text,
                               strlen(printed.lines[i].text));

@@ -23,7 +23,7 @@ static struct buf told;
 static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool of_placementgroup)
 {
     (void)ctx;
-    buf_printf(&told, "%s of %s/%s%s\n", pod_uid, ns, owner, of_placementgroup ? ", shared" : "");
+    buf_printf(&told, "%s of %s/%s%s\n", pod_uid, ns, owner, of_placementgroup ? " (a PlacementGroup)" : "");
 }
 
 static void on_ranks(void *ctx, const char *group_uid)
@@ -102,7 +102,7 @@ static void an_agent_is_seen_until_the_replica_says_that_it_has_gone(void **stat
     assert_null(replica_reports_agent(all, "u1"));
     hear(one, "{\"whole\":true,\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"},"
               "{\"pod\":\"u2\",\"namespace\":\"ml\",\"owner\":\"pool\",\"shared\":true}]}");
-    is_told("u1 of ml/llama\nu2 of ml/pool, shared\n");
+    is_told("u1 of ml/llama\nu2 of ml/pool (a PlacementGroup)\n");
     assert_string_equal(replica_reports_agent(all, "u1"), "one");
     hear(one, "{\"agents\":[{\"pod\":\"u1\",\"gone\":true},{\"pod\":\"u7\",\"gone\":true}]}");
     is_told("u1 of ml/llama\n");

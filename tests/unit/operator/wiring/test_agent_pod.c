@@ -62,7 +62,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void an_agent_speaks_for_the_group_of_its_pod(void **state)
+static void an_agent_belongs_to_the_group_of_its_pod(void **state)
 {
     (void)state;
     put_pod("ml", "cadre.dev/v1alpha1", "WorkerGroup", "u-g", "Running");
@@ -117,7 +117,7 @@ static void other_pods_have_no_agent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(an_agent_speaks_for_the_group_of_its_pod),
+        T(an_agent_belongs_to_the_group_of_its_pod),
         T(on_bundles_it_may_speak_for_several),
         T(another_group_of_apis_may_have_kinds_of_these_names),
         T(a_group_of_another_namespace_has_no_pod_here),
