@@ -23,7 +23,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/plg.sh"
 # shellcheck source=/dev/null
-. "$here/../lib/callers.sh"
+. "$here/../lib/clients.sh"
 # shellcheck source=/dev/null
 . "$here/../lib/outage.sh"
 
@@ -79,7 +79,7 @@ setup() {
     eventually 30 secret_whole
     secret_save
     states_watch
-    callers_start agents/0 agents/1 bundles/0 bundles/1
+    clients_start agents/0 agents/1 bundles/0 bundles/1
 }
 
 operators_nodes() {
@@ -394,7 +394,7 @@ taken lease_deleted "the Lease deleted"
 taken lease_edited "the Lease taken by somebody else"
 taken node_of_leader_lost "the leader's node lost and back"
 taken node_of_only_operator_lost "the node of the only operator lost and back"
-check "the callers end" callers_stop
+check "the clients end" clients_stop
 check "in all of it no call was lost, and none ran twice" is "[0,0]" report '[.lost, .wrong]'
 echo "# calls: $(report '"\(.answered) answered, \(.failed) failed by name (\(.mayHaveRun) may have run), \(.lost + .wrong) lost"')"
 suite_end

@@ -145,7 +145,7 @@ static void a_worker_that_answers_twice_is_closed_and_its_caller_hears_once(void
     gateway_peer_hang_up(&other);
 }
 
-static void a_worker_that_never_answers_costs_its_callers_their_deadlines(void **state)
+static void a_worker_that_never_answers_costs_its_clients_their_deadlines(void **state)
 {
     (void)state;
     workers[0].quiet = true;
@@ -244,7 +244,7 @@ int main(void)
         TEST(a_client_that_vanishes_leaves_nothing_behind),
 #define PATIENT_TEST(name) cmocka_unit_test_setup_teardown(name, setup_patient, teardown)
         PATIENT_TEST(a_worker_that_answers_twice_is_closed_and_its_caller_hears_once),
-        PATIENT_TEST(a_worker_that_never_answers_costs_its_callers_their_deadlines),
+        PATIENT_TEST(a_worker_that_never_answers_costs_its_clients_their_deadlines),
         PATIENT_TEST(a_gigabyte_passes_through_in_bounded_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
