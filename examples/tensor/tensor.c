@@ -121,7 +121,7 @@ static cadre_result rows(void *self, cadre_call *call)
 {
     (void)self;
     return cadre_is_batch(call) ? cadre_return_int64(call, (int64_t)cadre_rows(call))
-                                : cadre_fail(call, "rows() counts those of a batch");
+                                : cadre_fail(call, "rows() counts the rows of a batch");
 }
 
 static const cadre_method actor_methods[] = {

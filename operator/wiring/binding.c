@@ -165,7 +165,7 @@ static void on_shared_changed(void *ctx, const char *ns, const char *placementgr
         group_controller_changed_shared(b->groups, ns, placementgroup, group_uid);
 }
 
-// Another replica has reported the agent. If the agent is connected here, too, this is no news.
+// Another replica has reported the agent. If the agent is connected here, too, this is not new.
 static void on_agent_reported(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
 {
     struct binding *b = ctx;

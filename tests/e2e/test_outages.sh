@@ -7,7 +7,7 @@
 # Prints TAP; lines with # say how long something took. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run
 # a cluster.
 #   CADRE_OUTAGE_SECONDS=N   how long something is away; default: 8. With 600, the suite takes three hours. From 30 on, the
-#                            Lease and the tolerations are those of the chart; below, they are shorter, so that nothing
+#                            chart sets the Lease and the tolerations; below, they are shorter, so that nothing
 #                            waits for them.
 #   CADRE_OUTAGES=REGEX      only the outages whose function matches
 # shellcheck disable=SC2034,SC2154

@@ -9,7 +9,7 @@ states_pids=()
 outage_shown=0    # lines of the states' log
 outage_lives=     # of the groups, after the outage before
 outage_states=    # states besides Running that are true in this outage: "|False/Silent"
-outage_errors=    # errors besides those of any replica's end: ", \"FORBIDDEN\""
+outage_errors=    # errors besides the ones of any replica's end: ", \"FORBIDDEN\""
 outage_ended=0    # seconds of the epoch, with a fraction
 outage_edits=1000 # maxRestarts of the groups. An edit of it causes a decision
 

@@ -154,7 +154,7 @@ static void a_worker_that_never_answers_costs_its_clients_their_deadlines(void *
     GATEWAY_UNTIL(&f, count(&good, "\"code\":\"TIMEOUT\"") == 20);
     assert_int_equal(count(&good, "no answer from rank 0; it may have run"), 20);
     GATEWAY_UNTIL(&f, count(&workers[0], "CANCEL") == 20);
-    for (uint32_t i = 0; i < 20; i++) // the proxy remembers them until then, so a late answer is no error
+    for (uint32_t i = 0; i < 20; i++) // the proxy remembers them until then, so a late answer is not an error
         gateway_peer_send(&workers[0], RECORD_RESULT, workers[0].last_call - i, 0, "1");
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).bytes_held == 0);
     assert_good(21);

@@ -522,7 +522,7 @@ static void a_callback_may_cancel_and_ask(void **state)
     start(&(struct access_options){.audience = "cadre"});
     ask("token", "ml", &failed);
     answer(KIND_TOKEN_REVIEW, "no sense");
-    assert_int_equal(failed.calls, 1); // asked again, because that was no answer
+    assert_int_equal(failed.calls, 1); // asked again, because that was not an answer
     allow();
     assert_int_equal(failed.calls, 2);
     assert_int_equal(failed.err.code, 0);

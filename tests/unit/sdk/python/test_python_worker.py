@@ -281,7 +281,7 @@ class Size(unittest.TestCase):
 
 class End(unittest.TestCase):
     def test_a_worker_that_is_told_to_stop_ends_as_python_does(self):
-        for name in ("parent", "trials"):  # without threads, and with those of concurrency groups and asyncio
+        for name in ("parent", "trials"):  # without threads, and with threads of concurrency groups and asyncio
             with self.subTest(name):
                 env = dict(worker_environment(), CADRE_CONNECT="unix:/nowhere/at/all", CADRE_PYTHON=name)
                 with subprocess.Popen(["python3", "-m", "cadre.worker"], cwd=WORKERS, env=env, text=True,
