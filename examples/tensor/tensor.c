@@ -68,6 +68,7 @@ static cadre_result return_sum(cadre_call *call, double added, const cadre_tenso
     return r;
 }
 
+// It takes any other tensors and columns, too, so cadre_args_only() has no place here.
 static cadre_result add_to_batch(struct model *m, cadre_call *call)
 {
     cadre_tensor t;
@@ -117,6 +118,7 @@ static cadre_result add(void *self, cadre_call *call)
     return cadre_is_batch(call) ? add_to_batch(self, call) : add_to_list(self, call);
 }
 
+// Of any batch, whatever its tensors are called.
 static cadre_result rows(void *self, cadre_call *call)
 {
     (void)self;
