@@ -108,8 +108,8 @@ leader_dies_under_a_call() {
     calls_at ""
 }
 
-# Kills each replica in turn, every five seconds. The kubelet waits longer and longer before it starts a replica again. If a
-# replica is not back, the test deletes its pod.
+# Kills each replica in turn, about every five seconds. The kubelet waits longer and longer before it starts a replica
+# again. If a replica is not back, the test deletes its pod.
 operators_killed_in_turn() {
     local end=$((SECONDS + (seconds > 40 ? seconds / 2 : 20))) pod pid turn=0
     while [[ $SECONDS -lt $end ]]; do
@@ -121,7 +121,7 @@ operators_killed_in_turn() {
         else
             kc -n cadre-system delete pod "$pod" --force --grace-period=0 >/dev/null 2>&1 || true
         fi
-        sleep 5
+        nap 3000 7000
     done
     outage_over
 }
@@ -279,9 +279,9 @@ etcd_slow() {
     local end=$((SECONDS + 2 * seconds))
     while [[ $SECONDS -lt $end ]]; do
         "$devcluster" etcd freeze
-        sleep 3
+        nap 2000 3000 # a leader must renew its Lease within four seconds
         "$devcluster" etcd thaw
-        sleep 0.3
+        nap 100 500
     done
     outage_over
 }
