@@ -118,7 +118,7 @@ static cadre_result add(void *self, cadre_call *call)
     return cadre_is_batch(call) ? add_to_batch(self, call) : add_to_list(self, call);
 }
 
-// Of any batch, whatever its tensors are called.
+// Counts the rows of any batch, whatever its tensors are called.
 static cadre_result rows(void *self, cadre_call *call)
 {
     (void)self;

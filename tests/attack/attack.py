@@ -308,7 +308,7 @@ def texts(target, options, end):
 
 
 def crumbs(target, options, end):
-    """Pings, texts that are not JSON, and arguments in pieces of one byte that never end. They cause much work with few bytes."""
+    """Pings, texts that are not JSON, and arguments in pieces of one byte that never end. Few bytes cause much work."""
     texts = 500
     begun = b"".join(record(CALL, call_body({"method": "group.create"}, b"["), call=i + 1, flags=MORE) for i in range(1000))
     pings = [target.websocket(group="echo") for _ in range(int(8 * options.scale) or 1)]

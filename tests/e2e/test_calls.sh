@@ -388,7 +388,8 @@ change() { # NAME SPEC
 test_changes() {
     change two '{"worker": {"init": {"start": 100}}}'
     check "another init: processes that have it" eventually 30 is "[100,101]" called two '{"method": "get_value"}'
-    check "... in a new attempt, which is not a restart" is "2 0" echo "$(group_status two attempt) $(group_status two restarts)"
+    check "... in a new attempt, which is not a restart" is "2 0" \
+        echo "$(group_status two attempt) $(group_status two restarts)"
     change two '{"suspend": true}'
     check "suspended: calls are refused" eventually 30 matches "^-32015 .*suspended" called two '{"method": "get_value"}'
     change two '{"suspend": false, "replicas": 1}'

@@ -6,7 +6,7 @@ clients_ranks=() # ranks that are called
 clients_since=0  # lines of the clients' log that are ignored
 clients_deadline=15 # seconds that the proxy has for a call
 
-# clients_start GROUP/RANK...: starts clients in the control plane's network. They use names, as programs in the cluster do.
+# clients_start GROUP/RANK...: starts clients in the control plane's network. They use names, as programs in the cluster.
 clients_start() {
     local library=$CADRE_BUILD_DIR/sdk/c/client/libcadre_client.so environment
     clients_ranks=("$@")
