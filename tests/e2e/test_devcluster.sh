@@ -71,7 +71,7 @@ nothing_left() { # CLUSTER
             left=1
         }
     done <"$work/$1.pids"
-    # New namespaces, such as the ones of another suite's cluster, get the numbers of old ones. So a namespace is left only
+    # New namespaces, such as in another suite's cluster, get the numbers of old ones. So a namespace is left only
     # if a process that was in it still is in it.
     comm -12 <(in_namespaces | sort -u) <(sort -u "$work/$1.in") >"$work/common"
     [[ ! -s $work/common ]] || { echo "namespaces: $(<"$work/common")" && left=1; }

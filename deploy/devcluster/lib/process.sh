@@ -21,9 +21,9 @@ process_pid() {
 
 process_alive() { process_pid "$1" >/dev/null; }
 
-# process_start NAME CGROUP HOLDER CMD...: the process gets the namespaces of the process HOLDER ("-": the ones of the host).
-# It first enters its cgroup, and only then closes the locks. So the next process that takes a lock finds it in the cgroup, or it
-# has never started.
+# process_start NAME CGROUP HOLDER CMD...: the process gets the namespaces of the process HOLDER ("-": of the host).
+# It first enters its cgroup, and only then closes the locks. So the next process that takes a lock finds it in the
+# cgroup, or it has never started.
 process_start() {
     local name=$1 group=$2 holder=$3 pid enter=()
     shift 3
