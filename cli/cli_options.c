@@ -379,7 +379,9 @@ static int take_object(struct parse *p, int n, char **rest)
         return -1;
     int r = check_json(o, rest[1], &type);
     if (r < 0 && o->verb != VERB_PUT && type != JSON_OBJECT)
-        return wrong(o, "%.200s is no reference: it is the text that put or call --keep printed, from cadre: on",
+        return wrong(o,
+                     "%.200s is not a reference: a reference is the text that put or call --keep printed, from "
+                     "cadre: on",
                      rest[1]);
     if (r < 0)
         o->args = xstrdup(rest[1]);

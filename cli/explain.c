@@ -252,7 +252,7 @@ static void put_pods(struct explain *s)
     if (!s->in->pods)
         return;
     if (n == 0 && placementgroup_of(s)) {
-        buf_printf(s->out, "\nPods: those of its PlacementGroups: kubectl get pods -l cadre.dev/group=%s-plg\n",
+        buf_printf(s->out, "\nPods of its PlacementGroups: kubectl get pods -l cadre.dev/group=%s-plg\n",
                    placementgroup_of(s));
         return;
     }

@@ -81,7 +81,7 @@ static void choose_lines(struct logs *l, bool shared)
         l->prefix = shared ? xasprintf("[%s rank ", group) : xstrdup("");
 }
 
-// A group without its own pods runs in those of PlacementGroups. False: it has none there either.
+// A group without its own pods runs in the pods of PlacementGroups. False: it has none there either.
 static bool select_placementgroups(struct logs *l, const cJSON *group)
 {
     _cleanup_(buf_done) struct buf names = BUF_INIT(SELECTOR_MAX);

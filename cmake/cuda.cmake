@@ -28,7 +28,7 @@ set(CADRE_HAVE_CUDA FALSE)
 if(CADRE_CUDA STREQUAL AUTO)
   include(CheckLanguage)
   if(CMAKE_CUDA_COMPILER OR DEFINED ENV{CUDACXX})
-    check_language(CUDA) # it is no reason to stop that a compiler does not work which nobody asked for
+    check_language(CUDA) # a compiler that nobody asked for and that does not work is not a reason to stop
   endif()
   if(CMAKE_CUDA_COMPILER)
     set(CADRE_HAVE_CUDA TRUE)

@@ -10,7 +10,7 @@ neither is one case. A test that failed without a failed case (a crash, a time-o
 
 AGAIN is of a second run of what failed. A test that passes there counts as passed, is named as unsteady, and its cases
 that failed at first are counted at the end: "N of the passed at the second try". What a sanitizer has found stays a
-failure. Only leaks are no finding where an assertion of CMocka failed, because the test ends there and frees nothing.
+failure. Only leaks are not a finding where an assertion of CMocka failed, because the test then frees nothing.
 """
 
 import re

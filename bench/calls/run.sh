@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Calls through the proxy to workers, beside bare sockets and beside Ray, on loopback; prints tables. Needs no root.
 #   bench/calls/run.sh [OPTION]...
-#   --without-ray     its columns stay empty, and those of Ray Client
+#   --without-ray     its columns and the columns of Ray Client stay empty
 #   --seconds S       of each measurement (1)
 #   --rounds N        (3); the median counts
 #   --idle N          most idle workers (10000)

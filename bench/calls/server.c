@@ -136,7 +136,7 @@ static void note_long(struct server_turns *t, int64_t took_us)
 
 static void on_turn(void *ctx, int64_t worked_us)
 {
-    static int64_t before_us; // 0 = the process begins, which is no turn
+    static int64_t before_us; // 0 = the process begins, which is not a turn
     struct server_turns *t = ctx;
     int64_t took_us = before_us ? cpu_us() - before_us : 0;
     t->n++;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One size of load, measured in turns: bare pods that the benchmark creates, the same pods as those of groups but
+// One size of load, measured in turns: bare pods that the benchmark creates, the same pods as the groups have but
 // without groups, and groups.
 #pragma once
 

@@ -163,7 +163,7 @@ static void on_pod(void *ctx, const struct object *old, const struct object *now
 
 // --- a trial
 
-// Pods like those of PlacementGroups, without a PlacementGroup.
+// Pods like a PlacementGroup's pods, without a PlacementGroup.
 static void create_pods_alike(struct floor *f, const char *prefix)
 {
     struct arena a = ARENA_INIT;

@@ -16,7 +16,7 @@
 # The operator and bench-groups are built into build/release. BENCH_CLUSTER=NAME uses a cluster that is up, and leaves
 # it up (deploy/devcluster/devcluster --name NAME up --nodes 0 --kwok 1000 --gpus 8).
 # With --noise-rate or --noise-at-once a workload lists all nodes while PlacementGroups are measured;
-# BENCH_FLOWSCHEMAS=no leaves out those of the chart.
+# BENCH_FLOWSCHEMAS=no leaves out the chart's FlowSchemas.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

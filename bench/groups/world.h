@@ -41,7 +41,7 @@ struct world {
     struct store *pods, *groups, *placementgroups, *nodes;
     struct reflector *reflectors[4];
     const char **node_names; // in natural order
-    // For pods that are like those of such an object: a WorkerGroup of GROUP_SIZE, a PlacementGroup of one bundle.
+    // For pods that are like the pods of such an object: a WorkerGroup of GROUP_SIZE, a PlacementGroup of one bundle.
     const struct object *model, *placementgroup_model;
     size_t n_nodes;
     pid_t components[COMPONENTS_MAX]; // whose CPU time is counted: of the control plane, and the operator

@@ -16,7 +16,7 @@ struct system {
 extern const struct system system_pinned; // the floor
 const struct system *system_find(const char *name);
 
-// `groups` of them, named PREFIX0 and on; the clock starts. Those of the first object of all may wait `patience_s` for
+// `groups` of them, named PREFIX0 and on; the clock starts. The pods of the very first object may wait `patience_s` for
 // their manager's webhooks.
 void system_create(const struct system *s, struct world *w, const char *prefix, int groups, int patience_s);
 // Deletes them. The clock starts again for the end of all their pods.

@@ -10,5 +10,5 @@ enum { DURATION_MAX_MS = 7 * 24 * 3600 * 1000 };
 
 #define DURATION_FORM "whole numbers with h, m, s or ms, such as 500ms, 15s or 1h30m, at most 168h" // for messages
 
-// Returns false if the text is no duration, or longer than DURATION_MAX_MS.
+// Returns false if the text is not a duration, or longer than DURATION_MAX_MS.
 bool duration_parse(const char *text, int64_t *ret_ms);

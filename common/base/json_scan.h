@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds where the strings, values, elements and members of a JSON text begin and end. It follows only quotes, brackets
-// and commas. The grammar (json_grammar.h) checks numbers, escapes and UTF-8. It allocates no memory.
+// and commas. The grammar (json_grammar.h) checks numbers, escapes and UTF-8. It allocates no memory. It looks at 64
+// bytes together with SSE2. It is 2 to 15 times as fast as the grammar: 2.3 us instead of 8.1 us for a pod
+// (docs/adr/0005-json-reader.md).
 #pragma once
 
 #include "common/base/le.h"

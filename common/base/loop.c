@@ -219,7 +219,7 @@ struct loop *loop_new(void)
     uv_timer_init(&loop->uv, &loop->bound);
     uv_prepare_init(&loop->uv, &loop->before_wait);
     loop->before_wait.data = loop;
-    uv_prepare_start(&loop->before_wait, on_before_wait); // the first one to start runs last: after those of libraries
+    uv_prepare_start(&loop->before_wait, on_before_wait); // the first one to start runs last, after libraries
     uv_unref((uv_handle_t *)&loop->before_wait);
     return loop;
 }

@@ -27,7 +27,7 @@ struct dispatch {
 //
 //   3D_PROTO         a piece for each dp; kept are tp 0, cp 0, pp last
 //   3D_PP_ONLY       everything to all; kept are tp 0, cp 0, dp 0
-//   3D_ALL_MICRO_DP  ranks that generate together get one piece: those of one training replica (same dp and cp) that
+//   3D_ALL_MICRO_DP  ranks that generate together get one piece: ranks of one training replica (same dp and cp) that
 //                    differ only in the generation mesh's pp and tp. The first of them is kept. With training sizes
 //                    p, t and generation sizes p', t', each replica has p*t / (p'*t') pieces, side by side
 //

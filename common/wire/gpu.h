@@ -35,7 +35,7 @@ struct gpu_rank {
 };
 
 struct gpu {
-    int32_t index; // among those of the pod, in the driver's order
+    int32_t index; // among the GPUs of the pod, in the driver's order
     bool lost;     // the driver cannot reach it any more: it fell off the bus
     const char *uuid, *name;
     int64_t values[GPU_VALUES]; // GPU_UNKNOWN if the GPU or the driver does not report the value

@@ -102,7 +102,7 @@ static bool is_token_char(char c)
            (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-// Moves both ends of a text to its first and after its last byte that is no blank.
+// Moves both ends of a text to its first and after its last byte that is not a blank.
 static void trim(const char *text, size_t *from, size_t *to)
 {
     while (*from < *to && (text[*from] == ' ' || text[*from] == '\t'))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools as areas for blobs: this process's own, and those of others that it has mapped.
+// Pools as areas for blobs: this process's own, and the ones of others that it has mapped.
 #pragma once
 
 #include "common/wire/share.h"

@@ -7,7 +7,7 @@
 
 enum {
     WS_DIAL_NEXT_MS = 250,     // then the next address is tried in parallel
-    WS_DIAL_CONNECT_MS = 3000, // for each attempt: the kernel's own pauses grow, those of a new attempt are short
+    WS_DIAL_CONNECT_MS = 3000, // for each attempt: the kernel's own pauses grow, a new attempt begins with short ones
     // On a quiet TCP connection, the kernel finds within 20 s that the peer's host is gone, without waking this
     // process.
     WS_DIAL_KEEPALIVE_IDLE_S = 10,

@@ -11,6 +11,7 @@ static cadre_result create(cadre_worker *worker, const char *init, size_t init_l
     return CADRE_OK;
 }
 
+// Takes any arguments.
 static cadre_result echo(void *self, cadre_call *call)
 {
     size_t len;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole loop of reinforcement learning: `python3 rl_loop.py` in this folder runs all of its groups on this machine.
-`python3 rl_loop.py --cluster` drives those of rl_loop.yaml."""
+`python3 rl_loop.py --cluster` drives the groups of rl_loop.yaml."""
 
 import sys
 

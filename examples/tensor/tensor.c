@@ -68,6 +68,7 @@ static cadre_result return_sum(cadre_call *call, double added, const cadre_tenso
     return r;
 }
 
+// It takes any other tensors and columns, too, so cadre_args_only() has no place here.
 static cadre_result add_to_batch(struct model *m, cadre_call *call)
 {
     cadre_tensor t;
@@ -117,11 +118,12 @@ static cadre_result add(void *self, cadre_call *call)
     return cadre_is_batch(call) ? add_to_batch(self, call) : add_to_list(self, call);
 }
 
+// Counts the rows of any batch, whatever its tensors are called.
 static cadre_result rows(void *self, cadre_call *call)
 {
     (void)self;
     return cadre_is_batch(call) ? cadre_return_int64(call, (int64_t)cadre_rows(call))
-                                : cadre_fail(call, "rows() counts those of a batch");
+                                : cadre_fail(call, "rows() counts the rows of a batch");
 }
 
 static const cadre_method actor_methods[] = {

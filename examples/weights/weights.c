@@ -62,6 +62,7 @@ static void destroy(void *self)
     free(m);
 }
 
+// cadre_weights_move() reads the arguments: the client that moves the weights makes them, and not the program.
 static cadre_result move(void *self, cadre_call *call)
 {
     struct model *m = self;

@@ -99,8 +99,8 @@ int agents_command(struct agents *a, const char *pod_uid, const char *group_uid,
                    const char *body, struct err *err);
 // Returns the body of a KILL.
 char *agents_kill_body(const char *group_uid, uint32_t attempt, uint32_t rank, struct arena *a);
-// Kills a process of this attempt at once; attempt 0 = any attempt. Its EXITED follows, or kill_refused(). This is no
-// part of the decisions about the group, so the facts do not show it. The errors are those of agents_command().
+// Kills a process of this attempt at once; attempt 0 = any attempt. Its EXITED follows, or kill_refused(). This is
+// not a part of the decisions about the group, so the facts do not show it. Returns the errors of agents_command().
 int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, uint32_t attempt, uint32_t rank,
                 struct err *err);
 // Tells agents to send what processes of this group print, or to stop. It applies to connected agents, and to those

@@ -26,5 +26,5 @@ const char *devices_of_rank(const struct devices *d, const char *group_uid, int3
 // Metrics with the names of NVIDIA's DCGM exporter. Each family is written once, for all pods.
 enum { DEVICES_FAMILIES = 9 };
 void devices_family(int family, struct buf *out); // writes # HELP and # TYPE
-// `labels` are those of the pod: `namespace="ml",pod="g-0"`.
+// `labels`: of the pod, `namespace="ml",pod="g-0"`.
 void devices_series(const struct devices *d, int family, const char *labels, struct buf *out);

@@ -62,7 +62,7 @@ struct meta {
     int64_t deleted_ms;       // deletionTimestamp, 0 = not being deleted
     int64_t deletion_grace_s; // deletionGracePeriodSeconds
     struct labels labels;
-    struct labels annotations; // only those of cadre.dev/ (Cadre reads no other)
+    struct labels annotations; // only the ones of cadre.dev/ (Cadre reads no other)
     struct owner owner;
 };
 

@@ -14,6 +14,6 @@ struct object_peek {
 // and resourceVersion before any value that is not a plain string. Returns false for any other text; then decode it.
 // Does not check the rest of the text.
 bool object_peek(const char *json, size_t len, struct object_peek *ret);
-// Reads the same from a text in any order, which may be one that cannot be decoded. Returns false if it is no object,
-// or if its metadata has no name or uid. An escape in these strings is not resolved.
+// Reads the same from a text in any order, which may be one that cannot be decoded. Returns false if it is not an
+// object, or if its metadata has no name or uid. An escape in these strings is not resolved.
 bool object_identify(const char *json, size_t len, struct object_peek *ret);

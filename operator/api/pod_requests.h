@@ -4,7 +4,7 @@
 //
 //   container         requests; if the kubelet reports allocated and actual resources, the largest of the three, or of
 //                     these two if the resize is infeasible
-//   init container    its requests + those of all sidecars before it; the pod needs the largest
+//   init container    its requests + the requests of all sidecars before it; the pod needs the largest
 //   sidecar           (init container, restartPolicy Always) counts as a container and as an init container
 //   pod               max(sum of containers and sidecars, largest init container), per resource;
 //                     spec.resources.requests replaces cpu, memory and hugepages; + overhead; 1 pod

@@ -35,7 +35,7 @@ struct step { // one action in progress; it is in the arena of the execution
 
 static void advance(struct execution *e);
 
-// All pods of the plan take their room at the beginning, also those of later stages. The next decision must not find
+// All pods of the plan take their room at the beginning, also the pods of later stages. The next decision must not find
 // that room free.
 static void reserve(const struct execution *e)
 {

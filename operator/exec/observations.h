@@ -37,7 +37,7 @@ void observations_dry_run_refused(struct observations *n, uint64_t hash, const c
 void observations_refused(struct observations *n, int32_t incarnation, const char *reason, const char *message,
                           int64_t now_ms);
 // Notes that a dry run was refused for a cause that may change without the spec, for example a quota or a policy. It is
-// no verdict on the spec.
+// not a verdict on the spec.
 void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32_t incarnation, const char *reason,
                                     const char *message, int64_t now_ms);
 // Notes that all pods of the gang are bound as planned. It forgets the trouble on the way, but not that the dry run of

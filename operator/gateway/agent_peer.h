@@ -8,5 +8,5 @@
 // `token` is NULL for a worker process.
 int agent_upgrade(struct connection *c, const char *token, struct err *err);
 int agent_hello(struct connection *c, const struct record *rec, struct err *err);
-// Closes connections that a newer one has replaced, and those of pods that are gone.
+// Closes connections that a newer one has replaced, and connections of pods that are gone.
 void agent_close_replaced(struct gateway *g);

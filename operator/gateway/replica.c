@@ -57,7 +57,7 @@ static int check_proof(const struct connection *c, const struct hello *h, struct
     const char *wanted = authority->replica_proof(authority->ctx, h->replica, h->instance, &a);
     if (!wanted)
         return err_set(err, ERR_UNAVAILABLE, "the keys of this install have not been read yet: try again");
-    // The length is no secret. The position where two texts differ is one.
+    // The length is not a secret. The position where two texts differ is one.
     if (strlen(h->proof) != strlen(wanted) || CRYPTO_memcmp(h->proof, wanted, strlen(wanted)) != 0)
         return err_set(err, ERR_UNAUTHORIZED, "HELLO: this replica has another install key than this operator");
     return 0;

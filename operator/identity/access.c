@@ -49,7 +49,7 @@ struct access {
     struct list waiters;  // of all questions
     size_t n_waiters;
     struct list line;                    // doubtful questions that are not asked yet
-    size_t n_doubtful, n_doubtful_asked; // doubtful questions without an answer, and those of them that are asked
+    size_t n_doubtful, n_doubtful_asked; // doubtful questions without an answer; how many of them are asked
     uint64_t last_id;
 };
 

@@ -14,8 +14,8 @@ enum { JWKS_LEN_MAX = 256 * 1024, JWKS_KEYS_MAX = 64 };
 struct jwks;
 struct jwk;
 
-// Ignores keys of unknown types and keys for encryption, as the RFC demands. ERR_INVALID: the text is no JWKS, or has
-// no usable key. ERR_LIMIT: it is too long, or has too many keys.
+// Ignores keys of unknown types and keys for encryption, as the RFC demands. ERR_INVALID: the text is not a JWKS, or
+// has no usable key. ERR_LIMIT: it is too long, or has too many keys.
 int jwks_parse(const char *text, size_t len, struct jwks **ret, struct err *err);
 size_t jwks_count(const struct jwks *j);                            // at least 1
 void jwks_free(struct jwks *j);                                     // accepts NULL

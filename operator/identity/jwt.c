@@ -43,7 +43,7 @@ static bool jwt_split(const char *token, struct arena *a, struct jwt *ret)
     return ret->signature.data && ret->header && ret->claims;
 }
 
-// Reads a time in milliseconds of Unix time. Returns false if it is there, but is no sensible number.
+// Reads a time in milliseconds of Unix time. Returns false if it is there, but is not a sensible number.
 static bool claim_time(const struct json *claims, const char *name, int64_t *ret)
 {
     const struct json *v = json_get(claims, name);

@@ -20,7 +20,7 @@ int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rule
 
 // Checks a client's token before the API server is asked about it. 0: the token is signed with one of these keys, for
 // the audience, and valid now. ERR_UNAUTHORIZED: the API server would refuse it. ERR_NOT_FOUND: only the API server can
-// tell, because the token is no JWT or comes from another issuer.
+// tell, because the token is not a JWT or comes from another issuer.
 int jwt_check(const struct jwks *keys, const char *token, const struct jwt_rules *rules, struct err *err);
 
 // Returns when a token ends according to its own claim, which is not verified. Unix time; 0 = it has no end, or is not

@@ -130,7 +130,7 @@ static void set_tls(CURL *e, const struct kube_config *c)
     else if (c->ca_file)
         curl_easy_setopt(e, CURLOPT_CAINFO, c->ca_file);
     if (c->ca_pem || c->ca_file)
-        curl_easy_setopt(e, CURLOPT_CAPATH, NULL); // only this authority, not those of the system
+        curl_easy_setopt(e, CURLOPT_CAPATH, NULL); // only this authority, not the system's authorities
     if (c->cert_pem)
         set_blob(e, CURLOPT_SSLCERT_BLOB, c->cert_pem);
     else if (c->cert_file)

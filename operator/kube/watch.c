@@ -100,7 +100,7 @@ static void set_version(struct watch *w, const char *version)
 
 void watch_page_done(struct watch *w, const char *resource_version, const char *continue_token)
 {
-    w->failures = 0; // but not w->repeats: list, 410, list, 410 is no progress
+    w->failures = 0; // but not w->repeats: list, 410, list, 410 is not progress
     free(TAKE_PTR(w->continue_token));
     if (!str_empty(continue_token)) {
         w->continue_token = xstrdup(continue_token);

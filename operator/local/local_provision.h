@@ -10,7 +10,7 @@ struct local_provision;
 
 enum { LOCAL_PROVISION_MAX = 256, LOCAL_PROVISION_ABANDONED_MS = 120 * 1000 };
 
-// `nodes` is the number of nodes of the run; `gpus` and `cpus` are those of each node. The run's ended() is not used.
+// `nodes` is the number of nodes of the run; `gpus` and `cpus`: of each node. The run's ended() is not used.
 struct local_provision *local_provision_new(struct loop *loop, int nodes, int gpus, int cpus, const char *map);
 // Call it before the gateway serves anybody.
 void local_provision_run(struct local_provision *d, const struct local_run *run);

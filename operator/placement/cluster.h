@@ -21,7 +21,7 @@ void cluster_del_node(struct cluster *c, const char *name);
 void cluster_note_silence(struct cluster *c, const char *name, int64_t since_ms);
 // The API server was away at this time. Kubelets could not report to it, so Kubernetes calls their nodes not ready
 // until they report again. No node counts as silent before CLUSTER_REPORT_MS after the outage. A single request that
-// fails is no outage: shorter ones than CLUSTER_OUTAGE_MS make no node not ready.
+// fails is not an outage: shorter ones than CLUSTER_OUTAGE_MS make no node not ready.
 enum {
     CLUSTER_REPORT_MS = 40 * 1000, // the time that Kubernetes itself gives a node (node-monitor-grace-period)
     CLUSTER_OUTAGE_MS = 5000,

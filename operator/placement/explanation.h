@@ -15,7 +15,7 @@ struct explanation {
     // More, one thing per line, NULL if there is nothing more:
     //
     // |:   nearest: n7 with 6 of 8 free nvidia.com/gpu
-    //   in use there: 32 of 40 nvidia.com/gpu, 16 by WorkerGroup ml/llama, 8 by PlacementGroup ml/pool, 8 by others
+    //   in use there: 32 of 40 nvidia.com/gpu, 16 by WorkerGroup ml/llama, 8 by PlacementGroup ml/gpus, 8 by others
     const char *details;
     int short_of; // the resource that is short, -1 = only all of them together are
 };

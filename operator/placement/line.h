@@ -72,7 +72,7 @@ bool line_tell(struct line *l, const struct line_note *note, int64_t now_ms);
 bool line_leave(struct line *l, const char *uid); // it does not wait (any more)
 
 // The gangs ahead of it that are short of the same resource, for example "WorkerGroup ml/big since
-// 2026-01-31T12:00:00Z, PlacementGroup ml/pool since ...; 3 more". NULL if there are none.
+// 2026-01-31T12:00:00Z, PlacementGroup ml/gpus since ...; 3 more". NULL if there are none.
 const char *line_ahead(const struct line *l, const struct line_member *m, int short_of, struct arena *a);
 
 size_t line_length(const struct line *l);

@@ -45,7 +45,7 @@ static bool is_among(const char *value, const struct match *m)
     return false;
 }
 
-// Gt and Lt compare integers. A value that is no integer matches nothing. A bound below 0 matches nothing either:
+// Gt and Lt compare integers. A value that is not an integer matches nothing. A bound below 0 matches nothing either:
 // kube-scheduler rejects it as the value of a label, and it spoils the term.
 static bool compares(const char *value, const struct match *m)
 {

@@ -49,7 +49,7 @@ void call_failure_from(struct call_failure *f, const struct err *err);
 // Writes the body of an ERROR. `trace`: the call's traceparent, "" = none. `unsent`: certainly no rank has begun to run
 // the call. `again`: the method declared that it may run again.
 void call_failure_encode(const struct call_failure *f, const char *trace, bool unsent, bool again, struct buf *out);
-// Reads what a worker sent. The text must outlive the failure. If it is no error, the failure says so.
+// Reads what a worker sent. The text must outlive the failure. If it is not an error, the failure says so.
 void call_failure_decode(struct call_failure *f, const char *json, size_t len);
 // The number under which failures are counted. There are CALL_FAILURE_KINDS of them, whatever a worker sends.
 unsigned call_failure_kind(const struct call_failure *f);

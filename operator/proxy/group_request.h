@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of a client about a group that are no calls: no worker runs a method. The proxy answers group.info,
+// Requests of a client about a group that are not calls: no worker runs a method. The proxy answers group.info,
 // group.stats and group.output itself. A kill (kill.h) and a group change (group_change.h) are answered later.
 #pragma once
 

@@ -94,7 +94,7 @@ const struct member *group_first(const struct group *g);             // the firs
 void group_gpus_set(struct group *g, uint32_t rank, const char *json); // "" = none
 // The first rank of [from, from + n) that is not connected, or `world`.
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);
-// All meshes: first those of the object, then others that its processes published. They are in the arena, and borrow
+// All meshes: first the ones of the object, then others that its processes published. They are in the arena, and borrow
 // from the object's meshes and the processes' meshes. ERR_CONFLICT: the processes do not publish the same meshes.
 int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err);
 // Writes why the group is not ready, for messages: "ml/llama is not ready: 2 of 4 ranks are connected, missing: 1, 3".

@@ -56,7 +56,7 @@ struct gang_owner {
     bool (*create)(struct gang_decision *g, const struct placement *placed, size_t *ret_n);
     // Deletes the pods that were never all bound together, if there are any. The conditions and the status say why.
     void (*give_back)(struct gang_decision *g, const char *reason, const char *message);
-    // placement.nodeLostSeconds for this pod. NULL: those of the spec.
+    // placement.nodeLostSeconds for this pod. NULL: the seconds of the spec.
     int32_t (*node_lost_s)(struct gang_decision *g, const struct pod *p);
 };
 

@@ -92,7 +92,7 @@ void gang_place(const struct gang_place_request *r, struct gang *g, struct arena
     note->outcome = LINE_WAITS;
     note->since_ms = since_ms(r, &t);
     note->short_of = ret->short_of;
-    if (ret->verdict == VERDICT_INSUFFICIENT) // it is no use to hold nodes that can never take the gang
+    if (ret->verdict == VERDICT_INSUFFICIENT) // it is useless to hold nodes that can never take the gang
         choose_hold(r, &t, g, a, note);
     if (r->line && !t.waits_since_ms)
         plan_requeue(plan, MAX(note->since_ms + LINE_PATIENCE_MS - r->now_ms, 0));

@@ -19,7 +19,7 @@ struct group_view {
     // The group as it runs, if its spec has changed since: running_spec(). NULL = it runs as the spec says.
     const struct workergroup *as_running;
     // The pods in it are all that this object owns (by UID). A group on bundles has the pods of its PlacementGroups
-    // instead: the present ones and those of `as_running`.
+    // instead: the present ones and the ones of `as_running`.
     struct gang_view gang;
     // On bundles: one per entry of spec.placement.groups, in that order; NULL = it does not exist
     const struct placementgroup *const *placementgroups;

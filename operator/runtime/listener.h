@@ -6,7 +6,7 @@
 
 struct listener;
 
-// `address` and the errors are those of listen_socket_open() (common/base/listen_socket.h). `accepted` owns each new
+// `address` and the errors: as for listen_socket_open() (common/base/listen_socket.h). `accepted` owns each new
 // (non-blocking) descriptor.
 int listener_start(struct loop *loop, const char *address, void (*accepted)(void *ctx, int fd), void *ctx,
                    struct listener **ret, struct err *err);

@@ -23,7 +23,7 @@ enum {
     IN_FLIGHT_MAX = 4,      // few, because Events must not delay the work that they report
     SERIES_GAP_MS = 600000, // after a longer silence, a new Event begins
     TIMEOUT_MS = 30000,
-    PATIENCE_MS = 2000, // how long an Event that is no warning waits for a calm
+    PATIENCE_MS = 2000, // how long an Event that is not a warning waits for a calm
     CALM_MS = 100, // a calm: so long without other requests of ours; requests about one object follow each other faster
 };
 
@@ -318,7 +318,7 @@ struct recorder *recorder_new(struct loop *loop, struct kube_client *client, con
     r->pump = loop_timer_new(loop, send_next, r);
     r->controller = controller;
     r->instance = instance;
-    rand_seed_system(&r->rand); // names must differ from those of an earlier process
+    rand_seed_system(&r->rand); // names must differ from the names of an earlier process
     event_history_init(&r->history);
     list_init(&r->queued);
     list_init(&r->sent);

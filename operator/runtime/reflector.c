@@ -300,7 +300,7 @@ static bool swap(struct reflector *r, const struct watch_step *step)
     return leave(r);
 }
 
-// Reports a failure. A watch that ended without an error is no failure.
+// Reports a failure. A watch that ended without an error is not a failure.
 static bool report_failure(struct reflector *r, int64_t retry_ms)
 {
     struct err err = r->failed;

@@ -80,7 +80,7 @@ static void look(struct replicas *r)
     free(old);
 }
 
-// Most pods of the cluster are no operators, and have no such label.
+// Most pods of the cluster are not operators, and do not have this label.
 static bool is_rival(const struct object *o, const struct object *own)
 {
     const char *its = labels_get(&o->meta.labels, LABEL_WATCHES), *ours = labels_get(&own->meta.labels, LABEL_WATCHES);

@@ -18,7 +18,7 @@ typedef void (*replicas_fn)(void *ctx, const char *names);
 // the store, once each time such a pod begins to run. When our own pod becomes known, it is called for each such pod.
 typedef void (*replicas_rival_fn)(void *ctx, const char *ns, const char *pod, const char *watches);
 
-// `ns` and `name` are those of our own pod, and are copied. Subscribes to the store of pods, which must outlive it.
+// `ns` and `name`: of our own pod; they are copied. Subscribes to the store of pods, which must outlive it.
 struct replicas *replicas_new(struct store *pods, const char *ns, const char *name, replicas_fn changed,
                               replicas_rival_fn rival, void *ctx);
 void replicas_free(struct replicas *r); // the store must not change any more; accepts NULL

@@ -165,7 +165,7 @@ static void on_placementgroup_changed(void *ctx, const char *ns, const char *pla
         group_controller_placementgroup_changed(b->groups, ns, placementgroup, group_uid);
 }
 
-// Another replica has reported the agent. If the agent is connected here, too, this is no news.
+// Another replica has reported the agent. If the agent is connected here, too, this is not new.
 static void on_agent_reported(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool of_placementgroup)
 {
     struct binding *b = ctx;

@@ -12,7 +12,7 @@ struct binding;
 struct binding_options { // all borrowed
     struct loop *loop;
     struct kube_client *client;
-    struct store *const *stores; // indexed by enum kind; it subscribes to those of pods and WorkerGroups
+    struct store *const *stores; // indexed by enum kind; it subscribes to the stores of pods and WorkerGroups
     struct metrics *metrics;
     const struct options *options;
     const char *ns; // namespace of the operator, which contains the Secret with the keys

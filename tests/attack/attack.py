@@ -308,7 +308,7 @@ def texts(target, options, end):
 
 
 def crumbs(target, options, end):
-    """Pings, texts that are no JSON, and arguments in pieces of one byte that never end. They cause much work with few bytes."""
+    """Pings, texts that are not JSON, and arguments in pieces of one byte that never end. Few bytes cause much work."""
     texts = 500
     begun = b"".join(record(CALL, call_body({"method": "group.create"}, b"["), call=i + 1, flags=MORE) for i in range(1000))
     pings = [target.websocket(group="echo") for _ in range(int(8 * options.scale) or 1)]
@@ -391,7 +391,7 @@ def main():
     did = ATTACKS[options.attack](target, options, time.monotonic() + options.seconds)
     print(json.dumps(did))
     if idle := [name for name in DONE if not did.get(name, 1)]:
-        raise SystemExit(f"that was no attack: {', '.join(idle)}: none")
+        raise SystemExit(f"that was not an attack: {', '.join(idle)}: none")
     return 0
 
 

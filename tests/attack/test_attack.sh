@@ -18,10 +18,10 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/calls.sh"
 # shellcheck source=/dev/null
-. "$here/../lib/callers.sh"
+. "$here/../lib/clients.sh"
 
 seconds=${CADRE_ATTACK_SECONDS:-4}
-callers_deadline=600 # every call must be answered. How fast depends on the machine
+clients_deadline=600 # every call must be answered. How fast depends on the machine
 # Short attacks only have to leave the Lease alone. With the Lease of the chart, a slow machine alone could lose it.
 lease=(--set 'extraArgs={--leader-elect-lease-duration=60s,--leader-elect-renew-deadline=50s}')
 [[ $seconds -lt 30 ]] || lease=()
@@ -160,7 +160,7 @@ attack_ended() { # NAME PID
 }
 
 quantiles() {
-    report '"p50 \(.p50Ms) ms, p99 \(.p99Ms) ms"' --since "$callers_since" | tr -d '"'
+    report '"p50 \(.p50Ms) ms, p99 \(.p99Ms) ms"' --since "$clients_since" | tr -d '"'
 }
 
 # The process that wrote the last metrics, and whether it led.
@@ -195,14 +195,14 @@ attack() {
         texts+=("${*:i+1:1}")
     done
     [[ ${#names[@]} -gt 0 ]] || return 0
-    callers_since=$(wc -l <"$suite_dir/calls")
+    clients_since=$(wc -l <"$suite_dir/calls")
     turns_begin
     for i in "${names[@]}"; do attack_start "$i"; done
     watch_operator "${attack_pids[@]}"
     for i in "${!names[@]}"; do check "${texts[i]}" attack_ended "${names[i]}" "${attack_pids[i]}"; done
     begun=$(date +%s.%N)
     check "... others are answered afterwards" eventually 20 calls_answered "$begun"
-    check "... and were all the time" is '[0,0,0]' report '[.failed, .lost, .wrong]' --since "$callers_since"
+    check "... and were all the time" is '[0,0,0]' report '[.failed, .lost, .wrong]' --since "$clients_since"
     check "... health was answered" equals "" "$(<"$suite_dir/unhealthy")"
     check "... memory is below four fifths of the limit" below_limit
     turns=$(turns_since) || turns="no metrics"
@@ -217,7 +217,7 @@ attack() {
 suite_cluster e2e-attack --nodes 1 --gpus 8
 calls_images=(python)
 setup
-callers_start victim/0 victim/1
+clients_start victim/0 victim/1
 turns_begin
 first_process=$(process_and_lead)
 sleep "$seconds" # the time of the measurement
@@ -237,6 +237,6 @@ attack documents "malformed batches" frames "frames that break RFC 6455" crumbs 
 attack kills "workers that are stopped and killed while they are called"
 attack workers "workers that break the protocol"
 check "it was not restarted, and never lost the lease" is "0 0" echo "$(lives_on) $(leads_on)"
-check "the callers end" callers_stop
+check "the clients end" clients_stop
 check "during all attacks, no call of theirs failed or was lost" is "[0,0,0]" report '[.failed, .lost, .wrong]'
 suite_end

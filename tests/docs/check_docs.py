@@ -73,7 +73,7 @@ def check_options(operator, others):
     chart = os.path.join(ROOT, "charts/cadre/templates")
     by_chart = set()
     for folder, _, files in os.walk(chart):
-        for name in set(files) - {"call.yaml"}:  # those of kubectl-cadre
+        for name in set(files) - {"call.yaml"}:  # it belongs to kubectl-cadre
             text = read(os.path.join(folder, name))
             by_chart |= set(re.findall(r"^\s*- --([a-z][a-z-]*)", text, re.M))
     check("the chart passes options", [] if by_chart else ["found none"])

@@ -266,7 +266,7 @@ test_train() {
     check "S2-7, S2-8: both train at the same time, each rank on its rows" train_both
     check "... with the losses of one process that has all rows" losses_alike attention 1 2
     check "... the other, too" losses_alike mlp 3 4
-    check "S2-9: the gradients agree in the one, and with those of that process" grads_alike attention
+    check "S2-9: the gradients agree in the one, and with that process" grads_alike attention
     check "... and in the other" grads_alike mlp
     kc delete wg attention mlp attention-alone mlp-alone >/dev/null
     plg_delete ddp

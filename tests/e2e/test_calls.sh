@@ -91,7 +91,7 @@ test_values() {
         '{"method": "foo_all_to_all", "args": {"x": [1, 2, 3, 4], "y": [5, 6, 7, 8]}}'
     check "... by the command line" is "[8, 10, 12, 14]" cadre call actor foo_all_to_all '{"x": [1, 2, 3, 4], "y": [5, 6, 7, 8]}'
     check "S1-11: RANK_ZERO gives one result" is 5 called actor '{"method": "foo_rank_zero", "args": {"x": 1, "y": 2}}'
-    check "the caller may choose another mode" is "[3,6,9,12]" called actor \
+    check "the client may choose another mode" is "[3,6,9,12]" called actor \
         '{"method": "foo_one_to_all", "perRank": [[0, 1], [1, 3], [2, 5], [3, 7]]}'
     check "S3-4: two increments" is "$(printf '%s\n' 1 2 2)" answers counter '{"method": "increment", "rank": 0}' \
         '{"method": "increment", "rank": 0}' '{"method": "get_value", "rank": 0}'
@@ -109,7 +109,7 @@ call_as() { # TOKEN
     rpc 1 group.call '{"method": "get_value"}' | TOKEN=$1 post one
 }
 
-test_callers() {
+test_clients() {
     kc create serviceaccount nobody >/dev/null
     check "POST with a token: 200" matches '^200 .*"result":\[15\]' call_as "$TOKEN"
     check "... without: 401" matches "^401 .*token" call_as ""
@@ -164,7 +164,7 @@ test_wrong_calls() {
     check "an argument that is missing" matches "needs an argument 'x'" called one '{"method": "add"}'
     check "a member that is misspelt" matches "^-32602 .*arg" called one '{"method": "add", "arg": [1]}'
     check "JSON that is none" matches '"code":-32700' broken_json
-    check "a group that waits, and a caller who does not: why" matches "^-32015 .*toobig" called toobig \
+    check "a group that waits, and a client that does not: why" matches "^-32015 .*toobig" called toobig \
         '{"method": "add", "args": [1], "whenNotReady": "Refuse"}'
     check "a deadline: the ranks that are missing" matches "^-32003 .*" called toobig \
         '{"method": "add", "args": [1], "timeoutMs": 300}'
@@ -348,7 +348,7 @@ test_operator_dies() {
     calls_at "$ip"
     later actor '{"method": "foo_one_to_all", "args": [1, 2]}'
     container_kill cadre-system "$name" operator
-    check "the leader is killed in the middle of a call: the caller hears of it" matches "^(closed|lost)" came
+    check "the leader is killed in the middle of a call: the client hears of it" matches "^(closed|lost)" came
     worker_signal actor-3-0 CONT
     calls_at "$(operator_pods | awk -v name="$name" '$1 != name { print $2 }')"
     check "... the other one serves meanwhile" is "[5,5,5,5]" called actor \
@@ -388,7 +388,8 @@ change() { # NAME SPEC
 test_changes() {
     change two '{"worker": {"init": {"start": 100}}}'
     check "another init: processes that have it" eventually 30 is "[100,101]" called two '{"method": "get_value"}'
-    check "... in a new attempt, which is no restart" is "2 0" echo "$(group_status two attempt) $(group_status two restarts)"
+    check "... in a new attempt, which is not a restart" is "2 0" \
+        echo "$(group_status two attempt) $(group_status two restarts)"
     change two '{"suspend": true}'
     check "suspended: calls are refused" eventually 30 matches "^-32015 .*suspended" called two '{"method": "get_value"}'
     change two '{"suspend": false, "replicas": 1}'
@@ -477,7 +478,7 @@ TOKEN=$(calls_token caller)
 groups_that_run
 groups_that_end
 test_values
-test_callers
+test_clients
 test_wrong_calls
 test_made
 test_references

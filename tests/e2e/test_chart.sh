@@ -357,7 +357,7 @@ test_helm() {
     check "helm install" helm_run install cadre "$chart" -n cadre-system --create-namespace
     check "the CRDs are established" \
         kc wait --for=condition=Established --timeout=600s crd/workergroups.cadre.dev crd/placementgroups.cadre.dev
-    check "they are those of crds/: applying these changes no spec" equals "1 1" "$(crd_generations)"
+    check "they are equal to crds/: applying these changes no spec" equals "1 1" "$(crd_generations)"
     check "two replicas are asked for, with a budget" kc -n cadre-system get pdb/cadre-operator
     check "helm upgrade to one replica" helm_run upgrade cadre "$chart" -n cadre-system --set replicas=1
     check "... takes the budget away" equals "" "$(kc -n cadre-system get pdb -o name)"
@@ -491,7 +491,7 @@ test_people() {
     for role in view edit admin cadre-call; do
         kc create rolebinding "$role" -n team-a --clusterrole="$role" --user="$role" >/dev/null
     done
-    check "the built-in roles take up those of the chart" \
+    check "the built-in roles take up the roles of the chart" \
         eventually may yes admin team-a create workergroups.cadre.dev
     check "who may view sees groups" eventually may yes view team-a list workergroups.cadre.dev
     check "... and changes none" may no view team-a create workergroups.cadre.dev

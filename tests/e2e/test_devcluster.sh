@@ -71,8 +71,8 @@ nothing_left() { # CLUSTER
             left=1
         }
     done <"$work/$1.pids"
-    # New namespaces, such as those of another suite's cluster, get the numbers of old ones. So a namespace is left only if a
-    # process that was in it still is in it.
+    # New namespaces, such as in another suite's cluster, get the numbers of old ones. So a namespace is left only
+    # if a process that was in it still is in it.
     comm -12 <(in_namespaces | sort -u) <(sort -u "$work/$1.in") >"$work/common"
     [[ ! -s $work/common ]] || { echo "namespaces: $(<"$work/common")" && left=1; }
     [[ -z $(cgroups_of "$1") ]] || { echo "cgroups: $(cgroups_of "$1")" && left=1; }
@@ -272,7 +272,7 @@ check "a controller manager and a kubelet that died are started again by up" up_
 trace $C
 check "down removes it" on $C down
 check "it left nothing" eventually 5 nothing_left $C
-check "down without a cluster is no error" on $C down
+check "down without a cluster is not an error" on $C down
 check_not "kubectl without a cluster is one" on $C kubectl get nodes
 check_not "a wrong option is one" on $C up --nodse 2
 

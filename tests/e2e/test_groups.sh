@@ -143,7 +143,7 @@ test_rendezvous() {
     check "StrictPack: the same" kc wait --for=condition=Succeeded wg/strictpack --timeout=600s
     check "... from one node" is 4 group_nodes strictpack
     check "the roll-call is in rank 0's log" says "roll-call: 4 of 4 ranks" logs strictpack-0-0
-    check "an end is no restart" is "0 1" kc get wg strictpack -o 'jsonpath={.status.restarts} {.status.attempt}'
+    check "an end is not a restart" is "0 1" kc get wg strictpack -o 'jsonpath={.status.restarts} {.status.attempt}'
     check "STATUS says Completed" is "False/Completed" group_condition strictpack Ready
     check "what has ended stays so when the operator decides again" group_decide strictpack
     check "... which STATUS says" is "False/Completed" group_condition strictpack Ready

@@ -7,7 +7,7 @@
 # Prints TAP; lines with # say how long something took. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run
 # a cluster.
 #   CADRE_OUTAGE_SECONDS=N   how long something is away; default: 8. With 600, the suite takes three hours. From 30 on, the
-#                            Lease and the tolerations are those of the chart; below, they are shorter, so that nothing
+#                            chart sets the Lease and the tolerations; below, they are shorter, so that nothing
 #                            waits for them.
 #   CADRE_OUTAGES=REGEX      only the outages whose function matches
 # shellcheck disable=SC2034,SC2154
@@ -23,7 +23,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/plg.sh"
 # shellcheck source=/dev/null
-. "$here/../lib/callers.sh"
+. "$here/../lib/clients.sh"
 # shellcheck source=/dev/null
 . "$here/../lib/outage.sh"
 
@@ -79,7 +79,7 @@ setup() {
     eventually 30 secret_whole
     secret_save
     states_watch
-    callers_start agents/0 agents/1 bundles/0 bundles/1
+    clients_start agents/0 agents/1 bundles/0 bundles/1
 }
 
 operators_nodes() {
@@ -108,8 +108,8 @@ leader_dies_under_a_call() {
     calls_at ""
 }
 
-# Kills each replica in turn, every five seconds. The kubelet waits longer and longer before it starts a replica again. If a
-# replica is not back, the test deletes its pod.
+# Kills each replica in turn, about every five seconds. The kubelet waits longer and longer before it starts a replica
+# again. If a replica is not back, the test deletes its pod.
 operators_killed_in_turn() {
     local end=$((SECONDS + (seconds > 40 ? seconds / 2 : 20))) pod pid turn=0
     while [[ $SECONDS -lt $end ]]; do
@@ -121,7 +121,7 @@ operators_killed_in_turn() {
         else
             kc -n cadre-system delete pod "$pod" --force --grace-period=0 >/dev/null 2>&1 || true
         fi
-        sleep 5
+        nap 3000 7000
     done
     outage_over
 }
@@ -279,9 +279,9 @@ etcd_slow() {
     local end=$((SECONDS + 2 * seconds))
     while [[ $SECONDS -lt $end ]]; do
         "$devcluster" etcd freeze
-        sleep 3
+        nap 2000 3000 # a leader must renew its Lease within four seconds
         "$devcluster" etcd thaw
-        sleep 0.3
+        nap 100 500
     done
     outage_over
 }
@@ -394,7 +394,7 @@ taken lease_deleted "the Lease deleted"
 taken lease_edited "the Lease taken by somebody else"
 taken node_of_leader_lost "the leader's node lost and back"
 taken node_of_only_operator_lost "the node of the only operator lost and back"
-check "the callers end" callers_stop
+check "the clients end" clients_stop
 check "in all of it no call was lost, and none ran twice" is "[0,0]" report '[.lost, .wrong]'
 echo "# calls: $(report '"\(.answered) answered, \(.failed) failed by name (\(.mayHaveRun) may have run), \(.lost + .wrong) lost"')"
 suite_end

@@ -35,15 +35,15 @@ on_node() { # NAME: "index node" of its pods
 
 test_example() {
     check "kubectl apply -f examples/placementgroup.yaml" kc apply -f "$suite_root/examples/placementgroup.yaml"
-    check "it becomes Ready" kc wait --for=condition=Ready plg/pool --timeout=600s
+    check "it becomes Ready" kc wait --for=condition=Ready plg/gpus --timeout=600s
     check "kubectl get plg has the columns" is "NAME STRATEGY BUNDLES BOUND GPUS STATUS NODES AGE" columns 1
-    check "... with what people want to know" matches "^pool StrictPack 4 4 4 Running 1 [0-9]+[ms]([0-9]+s)?$" columns 2
-    check "all of it is in one pod" is "pool-plg-0-0=0-3" plg_pods pool
-    check "... of the Guaranteed class" is Guaranteed plg_pod pool-plg-0-0 .status.qosClass
-    check "it idles in the agent" matches "^/cadre/cadre-agent" in_pod pool-plg-0-0 sh -c 'tr "\0" " " </proc/1/cmdline'
-    check "... which runs nothing" is 1 in_pod pool-plg-0-0 sh -c 'grep -l cadre /proc/[0-9]*/comm | wc -l'
-    check "... and has found the operator" eventually 20 says connected kc logs pool-plg-0-0 -c worker
-    check "nothing of a rank is in its environment" is "" in_pod pool-plg-0-0 \
+    check "... with what people want to know" matches "^gpus StrictPack 4 4 4 Running 1 [0-9]+[ms]([0-9]+s)?$" columns 2
+    check "all of it is in one pod" is "gpus-plg-0-0=0-3" plg_pods gpus
+    check "... of the Guaranteed class" is Guaranteed plg_pod gpus-plg-0-0 .status.qosClass
+    check "it idles in the agent" matches "^/cadre/cadre-agent" in_pod gpus-plg-0-0 sh -c 'tr "\0" " " </proc/1/cmdline'
+    check "... which runs nothing" is 1 in_pod gpus-plg-0-0 sh -c 'grep -l cadre /proc/[0-9]*/comm | wc -l'
+    check "... and has found the operator" eventually 20 says connected kc logs gpus-plg-0-0 -c worker
+    check "nothing of a rank is in its environment" is "" in_pod gpus-plg-0-0 \
         sh -c 'env | grep -E "^(RANK|WORLD_SIZE|MASTER_ADDR|LOCAL_RANK)=" || true'
 }
 
@@ -63,8 +63,8 @@ test_default_template() {
 # ---- drained --------------------------------------------------------------------------------------------------------
 
 test_drain() {
-    kc delete plg pool bare --wait=false >/dev/null
-    check "a deleted PlacementGroup leaves nothing" eventually 60 plg_gone pool
+    kc delete plg gpus bare --wait=false >/dev/null
+    check "a deleted PlacementGroup leaves nothing" eventually 60 plg_gone gpus
     check "... nor does another" eventually 60 plg_gone bare
     plg_apply patient 1 '.spec |= (.bundles[0].resources = {cpu: "50m"} | .template = {spec: {terminationGracePeriodSeconds: 3600}})' >/dev/null
     check "pods that may take an hour to end" plg_ready patient 60

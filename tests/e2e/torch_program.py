@@ -56,7 +56,7 @@ with open(sys.argv[1], encoding="utf-8") as f:
     template = json.load(f)
 with cadre.connect(namespace="ship", unreachable=600, on_output=lambda line: None) as client:
     pool = client.Pool([4], name="multi-group", template=template)
-    options = {"gpus": 0, "preload": "torch", "working_dir": EXAMPLES}  # gpus=0: these GPUs are no real ones
+    options = {"gpus": 0, "preload": "torch", "working_dir": EXAMPLES}  # gpus=0: these GPUs are not real
     add(client.Group("gpu_accumulator:GPUAccumulator", pool=pool, **options))
     wanted = {model: alone(model, BATCHES[model]) for model in MODELS}
     for way in "ddp", "fsdp2":

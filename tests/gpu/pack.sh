@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds what test_gpu.sh runs, for a machine with a GPU that has neither a compiler nor a network: a folder with the
-# programs, stripped, and the shared libraries that they need, but those of C, of C++, of the driver and NCCL; and
+# programs, stripped, and the shared libraries that they need, but not the ones of C, C++, the driver and NCCL; and
 # compute-sanitizer, if it can be had.
 #   pack.sh FOLDER                     builds the preset "cuda". FOLDER is made, and must not be there
 #   pack.sh --stand-ins BUILD FOLDER   out of that build, with the stand-ins instead of the CUDA modules: a rehearsal

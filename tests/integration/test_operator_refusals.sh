@@ -179,7 +179,7 @@ test_quota() {
     check "quota in the middle of a gang: QuotaExceeded" group_reason four QuotaExceeded
     check "... in the API server's words" says "exceeded quota: pods" group_message four Ready
     check "... what was created goes again" eventually 15 is "" group_pod_names four
-    check "... it is no fault of the spec" is "True/Valid" group_condition four Accepted
+    check "... it is not the fault of the spec" is "True/Valid" group_condition four Accepted
     check "... an event tells" eventually 5 matches QuotaExceeded group_events four
     check "... and no restart is counted" is "0 1" \
         kc -n quota get wg four -o 'jsonpath={.status.restarts} {.status.attempt}'

@@ -2,14 +2,14 @@
 # shellcheck shell=bash disable=SC2154
 # Outages: a suite takes something away and gives it back, while groups run and clients call all the time. Afterwards, nothing
 # was restarted, and every call has an answer or an error with a name.
-# Needs suite.sh, group.sh, calls.sh and callers.sh. Checks all groups of the namespace; their pods are on $outage_node.
+# Needs suite.sh, group.sh, calls.sh and clients.sh. Checks all groups of the namespace; their pods are on $outage_node.
 
 outage_node=n3
 states_pids=()
 outage_shown=0    # lines of the states' log
 outage_lives=     # of the groups, after the outage before
 outage_states=    # states besides Running that are true in this outage: "|False/Silent"
-outage_errors=    # errors besides those of any replica's end: ", \"FORBIDDEN\""
+outage_errors=    # errors besides the ones of any replica's end: ", \"FORBIDDEN\""
 outage_ended=0    # seconds of the epoch, with a fraction
 outage_edits=1000 # maxRestarts of the groups. An edit of it causes a decision
 
@@ -108,7 +108,7 @@ outage() {
     local name=$1 began
     shift
     [[ -n $outage_lives ]] || outage_lives=$(group_lives)
-    callers_since=$(wc -l <"$suite_dir/calls")
+    clients_since=$(wc -l <"$suite_dir/calls")
     outage_shown=$(wc -l <"$suite_dir/states")
     outage_ended=0
     outage_states=''
@@ -121,8 +121,8 @@ outage() {
     echo "# the outage took $(awk -v from="$began" -v to="$outage_ended" 'BEGIN { printf "%.0f s", to - from }')," \
         "decisions and states were back $(seconds_since "$outage_ended") after it"
     check "... calls are answered" eventually 60 calls_answered "$outage_ended"
-    echo "# calls: $(report 'del(.answering)' --since "$callers_since")"
-    check "... every call was answered once, or failed by name" calls_accounted --since "$callers_since"
+    echo "# calls: $(report 'del(.answering)' --since "$clients_since")"
+    check "... every call was answered once, or failed by name" calls_accounted --since "$clients_since"
     check "... no pod was made again, and no rank restarted" eventually 20 group_lives_are "$outage_lives"
     check "... every state that was shown was true" is "" states_untrue
     outage_lives=$(group_lives)
@@ -153,7 +153,7 @@ outage_explain() {
     echo "--- the latest calls that failed"
     grep '"failed"' "$suite_dir/calls" | tail -n 5
     groups_behind
-    tail -n 3 "$suite_dir/callers"
+    tail -n 3 "$suite_dir/clients"
 }
 
 suite_at_exit+=(states_stop)

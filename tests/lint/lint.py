@@ -128,7 +128,7 @@ PRIVATE = (
 GAP = r"(?:[ \t]|\n[ \t]*(?://|#|\*)?[ \t]*)+"
 HARD = (
     (r"\b(?:of|by)" + GAP + r"which\b", "two sentences"),
-    (r"\bthat" + GAP + r"of\b", "the noun"),
+    (r"\b(?:that|those)" + GAP + r"of\b", "the noun"),
     (r"\bwhoever\b", "who it is"),
     (r"\bsuch" + GAP + r"that\b", "so that, or two sentences"),
     (r"(?-i:\b(?:Nor|Never|Nowhere|Only" + GAP + r"then|So))" + GAP + r"(?:is|are|does|do|has|have|can)\b(?!" + GAP + "to)",
@@ -413,6 +413,7 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("docs/a.md", "no header needed\n", []),
     ("docs/a.md", "TO" + "DO later\n", ["unfinished"]),
     ("docs/a.md", "A call, the ranks of\nwhich end. The name is that of a pod.\n", ["phrase", "phrase"]),
+    ("docs/a.md", "Those of a pod, and those\nof a group, but not those that are of no use.\n", ["phrase", "phrase"]),
     ("docs/a.md", "Nor does it. It is done only then. So is that. Whoever reads, by which. So as to.\n", ["phrase"] * 4),
     ("operator/api/a.c", C_HEAD + "// It is such\n// that nobody sees it.\n", ["phrase"]),
     ("operator/api/a.c", C_HEAD + "// What it reads.\nint x; // Of a pod\n// What to do then.\n", ["phrase"]),

@@ -4,7 +4,7 @@
 # a table. Needs root, and what `make build` makes.
 #   tests/verl/cluster.sh [--way WAY]... [FILE...]
 #
-#   FILE   as for run.sh; default: those of single_controller.txt
+#   FILE   as for run.sh; default: the files of single_controller.txt
 #   --way  groups: by cadre.verl, in pods · actors: without it, in pods · local-groups, local-actors: on this machine ·
 #          ray: Ray itself, on this machine. Default: groups and actors
 #

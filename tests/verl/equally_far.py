@@ -28,7 +28,7 @@ STEPS = ["All configuration checks passed successfully", "dataset len: 16", "Siz
 
 
 def lines_of(path):
-    """Those of verl, in their order."""
+    """The lines of verl, in their order."""
     lines, unhandled = [], False
     with open(path, encoding="utf-8", errors="replace", newline="\n") as f:
         for line in f:

@@ -13,7 +13,7 @@
 #
 # The environment, verl 0.9.0 with torch and Ray, comes from deploy/python.sh; main_ppo.txt has what else main_ppo imports.
 # The exit code is 77 where they cannot be had. CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre;
-# where they are not set, it takes those of build/release or build/dev. LOGICAL_GPUS: how many there are (8).
+# where they are not set, it takes the programs of build/release or build/dev. LOGICAL_GPUS: how many there are (8).
 # RAY_ADDRESS=auto: on a cluster, with the image and the template that docs/coming-from-ray.md names.
 # MEMORY_GB: it begins when so much memory is available, and exits with 77 if that is not so within ten minutes. For
 # test_data_transfer.py, which takes 12 GB, it is 16.

@@ -410,7 +410,7 @@ static struct pod_group *group_need(struct agent *a, const struct command *c, st
     else if (a->closing)
         err_set(err, ERR_CONFLICT, "the pod is about to end");
     else if (!make_room(a))
-        err_set(err, ERR_LIMIT, "%d groups run in this pod, which is the limit", AGENT_GROUPS_MAX);
+        err_set(err, ERR_LIMIT, "%d groups run here, which is the limit", AGENT_GROUPS_MAX);
     return err->code ? NULL : (a->groups[a->n_groups++] = group_new(a, c->group));
 }
 

@@ -99,8 +99,7 @@ static int own_view(const struct gpus *g, const struct gpu_names *pool, const st
     ret->device = position(pool, own.names[0]);
     ret->visible = pool->whole ? NULL : join(pool, 0, pool->n, a);
     if (ret->device < 0)
-        return err_set(err, ERR_INVALID, "a worker got GPU %d of the pod, which does not belong to its group",
-                       w->own[0]);
+        return err_set(err, ERR_INVALID, "a worker got GPU %d, which does not belong to its group", w->own[0]);
     return 0;
 }
 

@@ -7,7 +7,7 @@
 
 struct operators;
 
-// url: "wss://host:port", or "ws://host:port" without TLS. ca_pem: the certificates to trust, NULL = those of the
+// url: "wss://host:port", or "ws://host:port" without TLS. ca_pem: the certificates to trust, NULL = the ones of the
 // system. gpus: NULL = the GPUs are not watched. ERR_INVALID: the url or the certificates are wrong.
 struct operators *operators_new(struct loop *loop, struct agent *agent, const struct probe *gpus, const char *url,
                                 const char *ca_pem, const char *token_file, struct err *err);

@@ -152,6 +152,6 @@ int pod_archives_read(struct pod_archives *k, const char *sha256, int64_t offset
         note(k, a, false);
     file_close(&fd);
     if (n <= 0)
-        return err_set(err, ERR_NOT_FOUND, "archive %.12s: %s", sha256, a ? why : "this pod has never wanted it");
+        return err_set(err, ERR_NOT_FOUND, "archive %.12s: %s", sha256, a ? why : "no group here has ever wanted it");
     return buf_append(out, piece, (size_t)n);
 }

@@ -28,5 +28,5 @@ int port_try(int port, struct err *err)
     int e = try_bind(AF_INET, (const struct sockaddr *)&v4, sizeof v4);
     if (!e)
         e = try_bind(AF_INET6, (const struct sockaddr *)&v6, sizeof v6);
-    return e ? err_set(err, ERR_CONFLICT, "rank 0 cannot listen on port %d in this pod: %s", port, strerror(e)) : 0;
+    return e ? err_set(err, ERR_CONFLICT, "rank 0 cannot listen on port %d here: %s", port, strerror(e)) : 0;
 }

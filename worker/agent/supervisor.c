@@ -297,7 +297,7 @@ static int on_restart(struct supervisor *s, struct command *c, struct err *err)
                        s->group, supervisor_state_name(s->state), s->attempt);
     for (size_t i = 0; i < c->n_processes; i++)
         if (!find(s, c->processes[i].rank))
-            return err_set(err, ERR_CONFLICT, "rank %d of group %s was never started in this pod", c->processes[i].rank,
+            return err_set(err, ERR_CONFLICT, "rank %d of group %s was never started here", c->processes[i].rank,
                            s->group);
     s->attempt = s->min_attempt = c->attempt;
     for (size_t i = 0; i < c->n_processes; i++) {

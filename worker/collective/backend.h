@@ -52,7 +52,7 @@ struct backend {
     int (*connect)(void *self, char *const *blobs, const size_t *lens, struct err *err);
     // ERR_INVALID: the back end cannot do that, nothing was sent. ERR_TIMEOUT, ERR_IO: it is broken.
     int (*run)(void *self, const struct backend_op *op, struct err *err);
-    // Waits until the work on the program's stream is done. Errors as those of run(). NULL: the back end knows no
+    // Waits until the work on the program's stream is done. Errors as of run(). NULL: the back end knows no
     // streams.
     int (*wait)(void *self, int64_t limit_ms, struct err *err);
     void (*abort)(void *self); // from any thread: running operations fail soon, and their work ends

@@ -305,7 +305,7 @@ static const char *wrong(const struct cadre_comm *c, const char *dtype, struct b
     bool pairs = op->kind == BACKEND_SEND || op->kind == BACKEND_RECV;
     enum safetensors_dtype found;
     if (!safetensors_dtype_find(dtype, &found))
-        return "this type does not exist; the types are those of batches";
+        return "this type does not exist; the types are the same as in batches";
     size_t bits = safetensors_dtype_bits(found);
     op->dtype = found;
     if (reduces && bits < 8)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces two lists of numbers to one. The types are those of safetensors. Types that are not numbers have no function.
+// Reduces two lists of numbers to one. The types are the same as in safetensors. Other types than
+// numbers have no function.
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages about calls that the members of a star send in debug mode. Member 0 compares the messages of all members
-// about a collective, and passes on those of the two ends of a pair.
+// about a collective, and passes on the messages of the two ends of a pair.
 #pragma once
 
 #include "worker/collective/star_config.h"
@@ -13,7 +13,7 @@ struct star_frame;
 int star_compare(struct star *s, const char *what, int64_t limit_ms);
 // The same for a pair: tells another member what this member is about to send to it. It does not wait.
 void star_tell(struct star *s, int to, const char *what);
-// Waits for the next message of that member about a send. "": it cannot come, because member 0 is gone. Errors as those
+// Waits for the next message of that member about a send. "": it cannot come, because member 0 is gone. Errors as
 // of star_compare().
 int star_hear(struct star *s, int from, char what[STAR_WHAT_SIZE], int64_t limit_ms);
 

@@ -8,7 +8,7 @@
 enum { STAR_FRAME_MAX = 64 << 20 };
 
 enum star_frame_kind {
-    FRAME_BLOB = 1,   // what a back end needs; from member 0: those of all members, each after its length
+    FRAME_BLOB = 1,   // what a back end needs; from member 0: the data of all members, each after its length
     FRAME_AGREED = 2, // an error of this member, "" = none; from member 0: an error of any member
     FRAME_BROKEN = 3, // the reason
     FRAME_LATE = 4,   // u32 number: the member has waited too long for this collective

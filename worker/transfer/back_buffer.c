@@ -180,8 +180,8 @@ void *back_buffer_at(const struct back_buffer *s, size_t i)
     return s->rooms[i].at;
 }
 
-// Exchanges the whole pages of the block with those of the room, which has another address afterwards. Other threads
-// never see a hole in the block. False: the block has not changed, and must be copied.
+// Exchanges the whole pages of the block with the pages of the room, which has another address afterwards. Other
+// threads never see a hole in the block. False: the block has not changed, and must be copied.
 static bool swap_pages(struct back_buffer *s, struct back_room *r, char *first, size_t len)
 {
     size_t before = (size_t)(first - (char *)r->block.data);

@@ -19,7 +19,7 @@ struct nccl_flow_sizes { // the same for both sides of a pair
 
 struct nccl_flow;
 
-// Link and blocks are borrowed. `out`: the blocks are those of a sender; otherwise they are the rooms of a receiver.
+// Link and blocks are borrowed. `out`: the blocks belong to a sender; otherwise they are the rooms of a receiver.
 // `most`: how many pairs will be added. ERR_NOMEM: the GPU has no memory for packed runs.
 int nccl_flow_new(const struct nccl_link *link, const struct blocks *blocks, bool out, size_t most,
                   const struct nccl_flow_sizes *sizes, struct nccl_flow **ret, struct err *err);

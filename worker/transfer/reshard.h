@@ -27,7 +27,7 @@ struct reshard_rendezvous { // members 1 to n - 1 of it connect to its host, whi
     void *ctx;
 };
 
-struct reshard_ways { // how members reach each other; the errors are those of a communicator
+struct reshard_ways { // how members reach each other; the errors are the same as of a communicator
     // Waits here for the others. It fills links[1] to links[n - 1] with connections, -1 = that member has not come. It
     // fails with ERR_CANCELED if `stop` returned true before all had come.
     int (*host)(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err);

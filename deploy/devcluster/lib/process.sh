@@ -21,9 +21,9 @@ process_pid() {
 
 process_alive() { process_pid "$1" >/dev/null; }
 
-# process_start NAME CGROUP HOLDER CMD...: the process gets the namespaces of the process HOLDER ("-": those of the host). It
-# first enters its cgroup, and only then closes the locks. So the next process that takes a lock finds it in the cgroup, or it
-# has never started.
+# process_start NAME CGROUP HOLDER CMD...: the process gets the namespaces of the process HOLDER ("-": of the host).
+# It first enters its cgroup, and only then closes the locks. So the next process that takes a lock finds it in the
+# cgroup, or it has never started.
 process_start() {
     local name=$1 group=$2 holder=$3 pid enter=()
     shift 3
@@ -97,7 +97,7 @@ holder_exec() {
     nsenter "--net=/proc/$pid/ns/net" "--mount=/proc/$pid/ns/mnt" -- "$@"
 }
 
-holder_net() { # like holder_exec, but only in the network namespace; files are those of the host
+holder_net() { # like holder_exec, but only in the network namespace; it sees the files of the host
     local pid name=$1
     shift
     pid=$(process_pid "$name") || return 1

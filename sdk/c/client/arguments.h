@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of a call, as the caller gave them: one JSON document or batch, or one for each rank. The latter become
+// The arguments of a call, as the client gave them: one JSON document or batch, or one for each rank. The latter become
 // a list.
 #pragma once
 

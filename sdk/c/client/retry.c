@@ -49,7 +49,7 @@ static bool is_named(const struct retry *r, const cadre_client_error *error)
 
 static bool is_wanted(const struct retry *r, const cadre_client_error *error)
 {
-    if (error->code == CADRE_CLIENT_CANCELED) // the caller canceled it, and does not want it any more
+    if (error->code == CADRE_CLIENT_CANCELED) // the client canceled it, and does not want it any more
         return false;
     bool passing = error->code == CADRE_CLIENT_UNAVAILABLE || error->code == CADRE_CLIENT_THROTTLED;
     return (passing && (!error->may_have_run || r->idempotent || error->idempotent)) || is_named(r, error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether and when a failed call is sent again: only if its caller asked for it. docs/calls.md has the rules.
+// Whether and when a failed call is sent again: only if its client asked for it. docs/calls.md has the rules.
 #pragma once
 
 #include "common/base/err.h"

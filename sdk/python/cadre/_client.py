@@ -400,7 +400,7 @@ class Client:
         return is_open
 
     def _raise_of_callbacks(self):
-        """Only on threads of the program: those of the client have nobody to tell."""
+        """Only on threads of the program: threads of the client have nobody to tell."""
         if self._raised and threading.current_thread() is not self._supplies.thread and not is_watcher():
             raised, self._raised = self._raised, None
             raise raised

@@ -48,7 +48,7 @@ def explain(e, future, ranks):
     for rank, answer in asked:
         try:
             at = place(answer.result(max(end - time.monotonic(), 0))["stack"], name.name)
-        except (_errors.Error, TimeoutError):  # the rank hangs, or is no Python worker
+        except (_errors.Error, TimeoutError):  # the rank hangs, or is not a Python worker
             continue
         if at:
             said.append(f"\nrank {rank} is at {at}")

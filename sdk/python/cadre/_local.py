@@ -23,12 +23,12 @@ _USUAL = r"^cadre-local: taking calls at |\[agent\] signal 15: stopping$"
 
 def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_output=None, **options):
     """Returns a Client of its own run, without a cluster: `nodes` logical nodes with `gpus` GPUs and `cpus` CPUs each
-    (default: those of this machine). They are counted, not searched for. The run ends with the client, at the
+    (default: as many as this machine has). They are counted, not searched for. The run ends with the client, at the
     latest with this program, and all its groups end, too. It needs the programs cadre-local, cadre-agent and, for
     modules in C, cadre-worker: from the package, from PATH, or from CADRE_LOCAL, CADRE_AGENT and CADRE_WORKER.
     Python ranks run with the Python of this program (or CADRE_PYTHON3), and import the modules beside it.
 
-    namespace   of its groups ("default"); further options are those of connect()
+    namespace   of its groups ("default"); further options: as for connect()
     """
     run = _Run(gpus, nodes, cpus)
     try:

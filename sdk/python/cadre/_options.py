@@ -16,7 +16,7 @@ def _text(value):
 def _seconds(value):
     """Milliseconds; never 0, which would mean no limit."""
     if not 0 <= value <= _MS_MAX / 1000:
-        raise ValueError(f"a time of {value} s: 0 to 7 days, in seconds; None is no limit")
+        raise ValueError(f"a time of {value} s: 0 to 7 days, in seconds; None: without a limit")
     return max(1, round(value * 1000))
 
 

@@ -62,7 +62,7 @@ class Pool:
 
     @property
     def local_ranks(self):
-        """The number of each bundle among those of its node entry."""
+        """The number of each bundle among the bundles of its node entry."""
         return [i for part in self._parts for i in range(part.count)]
 
     @property

@@ -316,8 +316,8 @@ static void usage_is_explained(void **state)
     fails("call llama add -10", 2, "missing: -10; write a negative number after --\n");
     fails("call llama add --rank 1 -1.5", 2, "missing: -1.5; write a negative number after --\n");
     fails("free llama 5", 2,
-          "error: 5 is no reference: it is the text that put or call --keep printed, from cadre: on");
-    fails("get llama [1]", 2, "error: [1] is no reference");
+          "error: 5 is not a reference: a reference is the text that put or call --keep printed, from cadre: on");
+    fails("get llama [1]", 2, "error: [1] is not a reference");
     fails("call ml/llama add 1", 2, "error: GROUP is the name of a WorkerGroup; set its namespace with -n: ml/llama\n");
     fails("call plg/llama add 1", 2,
           "error: GROUP is the name of a WorkerGroup; set its namespace with -n: plg/llama\n");

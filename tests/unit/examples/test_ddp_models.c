@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models of examples/ddp, with sizes that no tile divides. The addresses that the kernels compute are those of the
+// The models of examples/ddp, with sizes that no tile divides. The kernels compute the same addresses as on the
 // GPU; each matrix has memory of its own, so a sanitizer sees one that is outside.
 #include "examples/ddp/model.h"
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-// Returns the output with that one argument. It looks for libraries in the folders `path` and in those of the system.
+// Returns the output with that one argument. It looks for libraries in the folders `path` and in the system's folders.
 void again(const char *argument, const char *path, char *out, size_t size);
 // In that folder, a library of this name that has none of the functions that are looked for.
 void again_make_empty_library(const char *folder, const char *name);

@@ -82,17 +82,17 @@ static int authority_ticket(void *ctx, const char *text, struct ticket *ret, str
     for (int i = 0; i < 4; i++) {
         field[i] = strrchr(copy, '/');
         if (!field[i])
-            return err_set(err, ERR_UNAUTHORIZED, "this is no ticket of ours");
+            return err_set(err, ERR_UNAUTHORIZED, "this is not our ticket");
         *field[i]++ = '\0';
         if (i > 0 && !str_to_i64(field[i], &number[i]))
-            return err_set(err, ERR_UNAUTHORIZED, "this is no ticket of ours");
+            return err_set(err, ERR_UNAUTHORIZED, "this is not our ticket");
     }
     snprintf(ret->group_uid, sizeof ret->group_uid, "%.63s", copy);
     ret->serial = (uint64_t)number[1];
     ret->rank = (uint32_t)number[2];
     ret->attempt = (uint32_t)number[3];
     gateway_fixture_ticket(right, ret->group_uid, ret->attempt, ret->rank, ret->serial);
-    return str_eq(right, text) ? 0 : err_set(err, ERR_UNAUTHORIZED, "this is no ticket of ours");
+    return str_eq(right, text) ? 0 : err_set(err, ERR_UNAUTHORIZED, "this is not our ticket");
 }
 
 static const char *authority_ticket_text(void *ctx, const struct ticket *t, struct arena *a)

@@ -15,5 +15,5 @@ int golden_run(const char *dir, const char *in_name, const char *want_name, gold
 // Hands the input of every case to `fn`; returns how many there are.
 int golden_each(const char *dir, const char *in_name, void (*fn)(const char *in));
 
-// JSON on many lines, every token as it was; from malloc(). Text that is no JSON comes back as it is.
+// JSON on many lines, every token as it was; from malloc(). Text that is not JSON comes back as it is.
 char *golden_pretty(const char *json, size_t len);

@@ -74,7 +74,7 @@ CADRE_EXPORT int cadre_comm_size(const cadre_comm *comm);
 // Why the last call failed, for people, until the next call; "" = it did not fail.
 CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
 
-// Types are those of batches: "F32", "BF16", "I64", ... All can be moved. gloo reduces F64, F32, F16, BF16 and
+// Types are the same as in batches: "F32", "BF16", "I64", ... All can be moved. gloo reduces F64, F32, F16, BF16 and
 // integers. NCCL reduces the same types without I16 and U16, and from 2.24 on also F8_E4M3 and F8_E5M2. `n` counts
 // elements, which must fill whole bytes: an even number of F4, a multiple of 4 of F6_E2M3 and F6_E3M2. `in` and `out`
 // of cadre_all_reduce() may be the same memory. Otherwise they must not overlap. CADRE_INVALID_ARGUMENT: nothing was

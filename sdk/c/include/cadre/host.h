@@ -105,8 +105,8 @@ typedef struct cadre_host_part {
 // Strings and tables are borrowed until cadre_host_end(). The environment is the one of cadre-worker. Call it once in a
 // process, on the thread that pulls lane 0. Returns 0, or the exit code with the reason on stderr.
 CADRE_EXPORT int cadre_host_start(const cadre_host_options *options);
-// The lanes of concurrency groups are numbered from 1: first the groups of the first role in their order, then those of
-// the next role.
+// The lanes of concurrency groups are numbered from 1: first the groups of the first role in their order, then the
+// groups of the next role.
 CADRE_EXPORT int cadre_host_next(unsigned lane, int wait, cadre_host_call *ret);
 // An eventfd of the lane, for a loop of the program. It is readable when a call or the end has come. -1 = see errno.
 CADRE_EXPORT int cadre_host_lane_fd(unsigned lane);

@@ -239,7 +239,7 @@ cadre_result cadre_return_batch(cadre_call *c, const void *document, size_t len)
 // it. A method puts its kernels on it, too, or on the legacy default stream: these two wait for each other. When the
 // method returns, the host waits for both. The method itself must wait for work that it puts on other streams.
 typedef struct cadre_view {
-    const char *name; // this and the next three members are like those of cadre_tensor, until return
+    const char *name; // this and the next three members are as in cadre_tensor, until return
     const char *dtype;
     const uint64_t *shape;
     size_t n_dims;

@@ -221,7 +221,7 @@ def _unpack(file, folder):
                         shutil.copyfileobj(data, out, _BLOCK)
                     os.chmod(path, info.mode & 0o755)
     except (tarfile.TarError, EOFError, FileExistsError, IsADirectoryError, NotADirectoryError) as e:
-        raise ValueError(f"the archive is refused: it is no archive of Cadre's: {e}") from None
+        raise ValueError(f"the archive is refused: it is not an archive of Cadre: {e}") from None
 
 
 def place(folder, sha256):

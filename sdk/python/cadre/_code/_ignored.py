@@ -88,7 +88,7 @@ def _verdict(rules, path, is_folder):
 
 
 class Ignored:
-    """The rules that apply in a folder: its own, those of the folders above it, and patterns that override them all."""
+    """The rules that apply in a folder: its own, the ones of the folders above it, and patterns that override all."""
 
     def __init__(self, folder, excludes=()):
         self._root = os.path.abspath(folder)

@@ -316,7 +316,7 @@ _OWN = ("__ray_ready__", "__ray_call__", "__ray_terminate__")
 
 
 class ActorHandle(Held):
-    """An actor as its callers see it: handle.method.remote(). It can be an argument of calls."""
+    """An actor as its clients see it: handle.method.remote(). It can be an argument of calls."""
 
     def __init__(self, session, actor, info, counted):
         vars(self).update(_session=session, _id=actor, _info=info, _counted=counted, _actor_id=ID(actor),

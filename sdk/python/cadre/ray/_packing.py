@@ -32,7 +32,7 @@ class Raised:
         self.cause = _pickled(error)
 
     def error(self):
-        """Returns the exception for the caller."""
+        """Returns the exception for the client."""
         cause = None
         if self.cause is not None:
             try:

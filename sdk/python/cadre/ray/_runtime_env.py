@@ -56,7 +56,7 @@ def variables_of(env):
 
 
 def variables(of_program, of_worker):
-    """Returns the environment variables of a worker. Its own override those of its program."""
+    """Returns the environment variables of a worker. Its own override the variables of its program."""
     merged = {**of_program, **(of_worker or {})}
     hook = merged.get("worker_process_setup_hook")
     if callable(hook):

@@ -266,7 +266,7 @@ def _context():
 
 
 def said_here():
-    """The data that this worker got about its program and itself. Empty if this process is no worker."""
+    """The data that this worker got about its program and itself. Empty if this process is not a worker."""
     said = json.loads(os.environ.get(ENV) or "{}")
     gang = said.get("gang")
     if gang:

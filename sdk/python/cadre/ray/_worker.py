@@ -120,7 +120,7 @@ class Actor(_Base):
     @_method.register(concurrency=("control", 2))
     def calls_of(self, prefix):
         """Returns how many calls whose numbers begin with this have begun, and how many calls of the same process run, also
-        those of all ranks of a group together, whose numbers are others.
+        calls of all ranks of a group together, whose numbers are others.
         """
         process = prefix.partition(".")[0] + "."
         with self.lock:

@@ -102,7 +102,7 @@ class Gang:
 
     @classmethod
     def of(cls, handles):
-        """Returns the gang of these actors, in their order. None: they are no gang."""
+        """Returns the gang of these actors, in their order. None: they are not a gang."""
         infos = [getattr(handle, "_info", {}) for handle in handles]
         if not infos or [i.get("rank") for i in infos] != list(range(infos[0].get("world", 0))) or len(
                 {i["group"] for i in infos}) != 1:

@@ -65,7 +65,7 @@ def receive(batch):
 
 
 def body_of(value):
-    """Returns (Body, a text that is equal if the proxy can join results like verl) of a result. None: it is no batch.
+    """Returns (Body, a text that is equal if the proxy can join results like verl) of a result. None: not a batch.
     """
     batch = batch_of(value)
     if batch is None or "metrics" in batch.meta:  # verl gathers metrics in its own way

@@ -81,7 +81,7 @@ static void random_scene(struct rand *r, struct scene *c)
             c->shapes[i][d] = (uint64_t)rand_range(r, rand_below(r, 10) ? 1 : 0, 9);
         for (int k = 0; k < 2; k++) {
             struct side *s = k ? &c->to : &c->from;
-            size_t at = k ? c->n - 1 - i : i; // the order of one side is no matter
+            size_t at = k ? c->n - 1 - i : i; // the order of one side does not matter
             for (size_t m = 0; m < s->mesh.n_dims; m++)
                 s->split[at][m] = (int)rand_range(r, -1, (int64_t)n_dims - 1);
             s->tensors[at] = (struct transfer_tensor){names[i], dtype, c->shapes[i], n_dims, s->split[at]};

@@ -302,7 +302,7 @@ static void what_lies_in_shared_memory_does_not_count(void **state)
     assert_int_equal(a.size, 0);
 }
 
-// All queued bodies arrive whole, and those of one call in order, through messages of random size.
+// All queued bodies arrive whole, and the bodies of one call in order, through messages of random size.
 // Like record_writer_fill(), by way of a gather that is sent bit by bit.
 static size_t gather_into(char *to, size_t size, struct rand *rand)
 {

@@ -162,7 +162,7 @@ static void check_limits(const struct schema *s, const struct json_field *f)
     int64_t min, max;
     bool bounded = str_to_i64(attribute(s, "minimum"), &min) && str_to_i64(attribute(s, "maximum"), &max);
     if (f->min || f->max)
-        must(bounded && min == f->min && max == f->max, s, "the limits are not those of the decoder");
+        must(bounded && min == f->min && max == f->max, s, "the decoder has other limits");
     else if (f->kind == J_I32)
         must(str_eq(attribute(s, "format"), "int32"), s, "does not fit into 32 bits");
 }
@@ -188,7 +188,7 @@ static void check_field(const struct schema *s, const struct json_field *f)
     must(s->node, s, "the operator reads it, but the schema does not have it");
     must(str_eq(attribute(s, "type"), type_of(f->kind)), s, "has another type in the schema");
     if (f->kind == J_TIME)
-        must(str_eq(attribute(s, "format"), "date-time"), s, "is no time in the schema");
+        must(str_eq(attribute(s, "format"), "date-time"), s, "is not a time in the schema");
     if (f->kind == J_ENUM)
         check_enum(s, f);
     if (f->kind == J_I32 || f->kind == J_I64)

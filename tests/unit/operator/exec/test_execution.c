@@ -210,8 +210,8 @@ static void a_slice_from_before_a_crash_is_ours(void **state)
     assert_int_equal(slice()->n_endpoints, 1);
 }
 
-// The pods run, and the slice of a group of the same name that was just deleted disappears by itself. That is no reason
-// to give up pods.
+// The pods run, and the slice of a group of the same name that was just deleted disappears by itself. That is not a
+// reason to give up pods.
 static void a_slice_of_our_name_that_is_a_stranger_s_is_tried_again(void **state)
 {
     (void)state;

@@ -246,7 +246,7 @@ static void quota_in_the_middle_of_a_gang(void **state)
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
     carry_out();
-    assert_int_equal(c.err.code, 0); // it is no error: the next decision gives the gang back
+    assert_int_equal(c.err.code, 0); // it is not an error: the next decision gives the gang back
     assert_string_equal(c.observations.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
     assert_non_null(strstr(c.observations.memory.refusal_message, "exceeded quota: small"));
     assert_int_equal(c.observations.memory.refusal_incarnation, 2);

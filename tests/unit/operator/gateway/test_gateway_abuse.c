@@ -158,7 +158,7 @@ static void test_body_over_the_cap(void **state)
     gateway_client(&p, &f);
     send_bytes(&p, args, 2 * MAX_BODY); // in one message
     GATEWAY_UNTIL(&f, p.closed);
-    assert_true(p.code == 1009 || p.code == 1002); // the first piece is no record, either
+    assert_true(p.code == 1009 || p.code == 1002); // the first piece is not a record, either
     gateway_peer_hang_up(&p);
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
     gateway_peer_text(&p, args);
@@ -493,7 +493,7 @@ static void test_slow_readers_together(void **state)
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
-// Bytes that are no websocket frames, or only begin like them.
+// Bytes that are not websocket frames, or only begin like them.
 static void test_bare_sockets(void **state)
 {
     static const char *const requests[] = {

@@ -373,7 +373,7 @@ static void test_calls_that_cross_the_goodbye(void **state)
     gateway_peer_hang_up(&worker);
 }
 
-// A GOODBYE before the WELCOME would be no answer to a HELLO.
+// A GOODBYE before the WELCOME would not be an answer to a HELLO.
 static void test_stop_while_somebody_gets_in(void **state)
 {
     struct gateway_peer p;

@@ -145,7 +145,7 @@ static void a_worker_that_answers_twice_is_closed_and_its_caller_hears_once(void
     gateway_peer_hang_up(&other);
 }
 
-static void a_worker_that_never_answers_costs_its_callers_their_deadlines(void **state)
+static void a_worker_that_never_answers_costs_its_clients_their_deadlines(void **state)
 {
     (void)state;
     workers[0].quiet = true;
@@ -154,7 +154,7 @@ static void a_worker_that_never_answers_costs_its_callers_their_deadlines(void *
     GATEWAY_UNTIL(&f, count(&good, "\"code\":\"TIMEOUT\"") == 20);
     assert_int_equal(count(&good, "no answer from rank 0; it may have run"), 20);
     GATEWAY_UNTIL(&f, count(&workers[0], "CANCEL") == 20);
-    for (uint32_t i = 0; i < 20; i++) // the proxy remembers them until then, so a late answer is no error
+    for (uint32_t i = 0; i < 20; i++) // the proxy remembers them until then, so a late answer is not an error
         gateway_peer_send(&workers[0], RECORD_RESULT, workers[0].last_call - i, 0, "1");
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).bytes_held == 0);
     assert_good(21);
@@ -244,7 +244,7 @@ int main(void)
         TEST(a_client_that_vanishes_leaves_nothing_behind),
 #define PATIENT_TEST(name) cmocka_unit_test_setup_teardown(name, setup_patient, teardown)
         PATIENT_TEST(a_worker_that_answers_twice_is_closed_and_its_caller_hears_once),
-        PATIENT_TEST(a_worker_that_never_answers_costs_its_callers_their_deadlines),
+        PATIENT_TEST(a_worker_that_never_answers_costs_its_clients_their_deadlines),
         PATIENT_TEST(a_gigabyte_passes_through_in_bounded_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,7 +139,7 @@ static void test_tickets_that_are_refused(void **state)
     assert_refused(0, "nonsense", 1008, "ERROR 0 - {\"code\":\"UNAUTHORIZED\"");
     gateway_fixture_ticket(ticket, GATEWAY_UID, 2, 0, 0);
     ticket[strlen(ticket) - 1] ^= 1; // it is forged
-    assert_refused(0, ticket, 1008, "no ticket of ours");
+    assert_refused(0, ticket, 1008, "not our ticket");
     gateway_fixture_ticket(ticket, GATEWAY_UID, 2, 1, 0); // for another rank than in the HELLO
     assert_refused(0, ticket, 1008, "FORBIDDEN");
     gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 0); // for an attempt that is over
@@ -223,7 +223,7 @@ static void test_broken_protocol(void **state)
     gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 1);
     dial(&p, 0, ticket);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[]"); // a worker is no client
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[]"); // a worker is not a client
     GATEWAY_UNTIL(&f, p.closed);
     assert_int_equal(p.code, 1002);
     assert_false(q.closed);

@@ -395,7 +395,7 @@ static void an_api_server_in_trouble_is_asked_twice(void **state)
     assert_int_equal(h.err.code, 0);
 }
 
-static void a_right_that_the_operator_lacks_is_not_the_callers_fault(void **state)
+static void a_right_that_the_operator_lacks_is_not_the_clients_fault(void **state)
 {
     (void)state;
     struct heard h = {0};
@@ -522,7 +522,7 @@ static void a_callback_may_cancel_and_ask(void **state)
     start(&(struct access_options){.audience = "cadre"});
     ask("token", "ml", &failed);
     answer(KIND_TOKEN_REVIEW, "no sense");
-    assert_int_equal(failed.calls, 1); // asked again, because that was no answer
+    assert_int_equal(failed.calls, 1); // asked again, because that was not an answer
     allow();
     assert_int_equal(failed.calls, 2);
     assert_int_equal(failed.err.code, 0);
@@ -560,7 +560,7 @@ int main(void)
         TEST(only_a_clear_yes_is_one),
         TEST(an_answer_without_sense_is_no_refusal),
         TEST(an_api_server_in_trouble_is_asked_twice),
-        TEST(a_right_that_the_operator_lacks_is_not_the_callers_fault),
+        TEST(a_right_that_the_operator_lacks_is_not_the_clients_fault),
         TEST(memory_is_bounded),
         TEST(what_cannot_be_is_not_asked),
         TEST(what_can_be_told_is_not_asked),

@@ -120,7 +120,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// The keys of the install and of the cluster's tokens are there. So a text that is no token is refused at once.
+// The keys of the install and of the cluster's tokens are there. So a text that is not a token is refused at once.
 static bool ready(void)
 {
     struct pod_claims pod;

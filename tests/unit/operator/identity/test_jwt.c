@@ -279,7 +279,7 @@ static void an_unknown_key_is_told_apart(void **state)
     struct issuer_key stranger = {"new", "ES256", keys[ES256].key};
     refused(issuer_token(&stranger, CADRE, NOW_S + 60, &a), ERR_NOT_FOUND,
             "it is signed by a key \"new\" that this cluster does not have", &a);
-    // A token that would be refused anyway is no reason to ask for a new key.
+    // A token that would be refused anyway is not a reason to ask for a new key.
     refused(issuer_token(&stranger, "\"vault\"", NOW_S + 60, &a), ERR_UNAUTHORIZED,
             "it is not for the audience \"cadre\"", &a);
     refused(issuer_token(&stranger, CADRE, NOW_S - 60, &a), ERR_UNAUTHORIZED, "it expired at 2027-01-15T07:59:00Z", &a);

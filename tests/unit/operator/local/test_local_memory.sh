@@ -6,8 +6,8 @@ set -euo pipefail
 local=$1 agent=$2 worker=$3 module=$4 program=$5
 # shellcheck source=tests/lib/local.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../../lib/local.sh"
-caller=''
-trap '[[ -z $caller ]] || kill "$caller" || true; local_stop; rm -rf "$work"' EXIT
+client=''
+trap '[[ -z $client ]] || kill "$client" || true; local_stop; rm -rf "$work"' EXIT
 
 # until_is TEXT COMMAND...: waits at most twenty minutes until the command prints this text.
 until_is() {
@@ -41,21 +41,21 @@ echo "shared:"
 calls 0.3 2>"$work/echo.err" || fail "shared"
 until_is 1 pools "$rank" # its own
 calls 1200 >"$work/echo.out" 2>"$work/echo.err" &
-caller=$!
-until_is 2 pools "$rank" # and the caller's
-until_is 3 pools "$pid"  # one that proves that it can share, the rank's and the caller's
-kill -KILL "$(pgrep -P "$caller" -f echo_call || echo "$caller")"
-wait "$caller" 2>/dev/null || true
-caller=''
+client=$!
+until_is 2 pools "$rank" # and the client's
+until_is 3 pools "$pid"  # one that proves that it can share, the rank's and the client's
+kill -KILL "$(pgrep -P "$client" -f echo_call || echo "$client")"
+wait "$client" 2>/dev/null || true
+client=''
 until_is 1 pools "$rank"
 until_is 2 pools "$pid"
-calls 0.1 >"$work/echo.out" 2>"$work/echo.err" || fail "after a caller has died"
+calls 0.1 >"$work/echo.out" 2>"$work/echo.err" || fail "after a client has died"
 calls 1200 >"$work/echo.out" 2>"$work/echo.err" &
-caller=$!
+client=$!
 until_is 2 pools "$rank"
 kill -KILL "$rank"
-wait "$caller" && fail "the rank was killed, and nobody noticed"
-caller=''
+wait "$client" && fail "the rank was killed, and nobody noticed"
+client=''
 grep -q UNAVAILABLE "$work/echo.err" || fail "no reason"
 until_is "" pgrep -P "$pid"
 kill -TERM "$pid" # it stays to say so

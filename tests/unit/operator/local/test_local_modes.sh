@@ -90,6 +90,8 @@ for dtype in F32 F64 I64; do
 done
 batch "rows of each" "\\[2,2]" rows F32 pad 1 2 3
 batch "a list of batches" $'a 1 2 ROWS\na 2 3 ROWS' add F64 dispatch=1 1 2
+group "$tensor" Actor '{}' 1 '[]'
+surplus "tensor: a list beside a" add '{"a":[1,2],"zz":[3,4]}' "has no argument 'zz'; it takes a"
 group "$tensor" Critic '{b: 10}' 2 '[]'
 batch "S2-10 critic" "a -10 -10 -10 -10 -10 -10 -10 -10 -10 -10 ROWS" sub F32 "" 0 0 0 0 0 0 0 0 0 0
 

@@ -24,7 +24,7 @@ for interval in 3s 10s 30s 100s 100s 100s; do
 done
 grep -q '^GROUP *METHOD *CALLS/S *P50 *P99 *IN FLIGHT *BYTES/S *ERRORS *SLOWEST RANK$' <<<"$table" || fail "top: $table"
 grep -qE '^w +step +[0-9.]+ +[0-9.]+m?s +.* rank 3 \+[0-9.]+m?s, last in [0-9]+%$' <<<"$table" || fail "top: $table"
-[[ $table != *"replica"* ]] || fail "here is no other replica: $table"
+[[ $table != *"replica"* ]] || fail "there is no other replica: $table"
 json=$("$cli" top w --interval 100ms -o json "${at[@]}")
 [[ $json == '[{"group":"w","method":"step","callsPerSecond":0.000,'*'"ended":0,"errors":0,'* ]] || fail "top -o json: $json"
 ! "$cli" top "${at[@]}" 2>"$work/top.err" || fail "top without a group"

@@ -434,7 +434,7 @@ const char *client_hears(struct client *c)
     static char text[128 << 10];
     struct wire_record *r = wire_next(&c->wire);
     for (; r && (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO); r = wire_next(&c->wire))
-        free(r); // these are no answers
+        free(r); // these are not answers
     if (!r)
         return NULL;
     struct buf out = BUF_INIT(sizeof text - 1);

@@ -32,7 +32,7 @@ const char *reference(struct world *w, struct arena *a, struct ref *ret)
     struct ref_found f;
     struct err err = ERR_INIT;
     if (!json || !ref_is(json, strlen(json), &f))
-        fail_msg("%s is no answer with a reference", got ? got : "nothing");
+        fail_msg("%s is not an answer with a reference", got ? got : "nothing");
     const char *text = arena_strndup(a, f.json, f.len);
     assert_int_equal(ref_parse(f.text, f.text_len, a, ret, &err), 0);
     return text;

@@ -20,7 +20,7 @@ static void an_id_is_found_until_it_is_deleted(void **state)
     idmap_add(&m, UINT32_MAX, &b);
     assert_ptr_equal(idmap_get(&m, 1), &a);
     assert_ptr_equal(idmap_get(&m, UINT32_MAX), &b);
-    assert_null(idmap_get(&m, 0)); // 0 is no id, but marks free slots
+    assert_null(idmap_get(&m, 0)); // 0 is not an id, but marks free slots
     assert_ptr_equal(idmap_del(&m, 1), &a);
     assert_null(idmap_del(&m, 1));
     assert_null(idmap_get(&m, 1));

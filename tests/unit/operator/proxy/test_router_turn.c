@@ -170,7 +170,7 @@ static void web_group(struct throng *t, int i, const char *refusal)
             .uid = name, .ns = "web", .name = name, .world = 1, .attempt = 1, .oldest = 1, .refusal = refusal});
 }
 
-// All calls wait, those of each client for another group.
+// All calls wait, the calls of each client for another group.
 static void throng_init(struct throng *t, int n)
 {
     struct router_config limits = fixture_limits;

@@ -150,7 +150,7 @@ static void other_shapes_than_now_are_seen(void **state)
     const char *shapes = bundles_shapes_text(&b, gpus, ARRAY_LEN(gpus), &arena);
     assert_true(read_pod(&b, "0-1", shapes).same);
     assert_false(read_pod(&b, "2-3", shapes).same);
-    assert_false(read_pod(&b, "0-2", shapes).same); // the shapes are those of two bundles only
+    assert_false(read_pod(&b, "0-2", shapes).same); // the shapes are of two bundles only
     assert_false(read_pod(&b, "0-1", NULL).same);
 }
 

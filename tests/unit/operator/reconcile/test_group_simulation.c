@@ -234,7 +234,7 @@ static const char *misnamed(struct life *l)
         if (!str_eq(sim_address(w, p->index), p->ip))
             return "the name of a pod leads to another address";
     }
-    return named == sim_names(w) ? NULL : "names of pods that are no more";
+    return named == sim_names(w) ? NULL : "names of pods that no longer exist";
 }
 
 static const char *missing(struct life *l)

@@ -172,7 +172,7 @@ static void errors_are_told_but_races_are_not(void **state)
 {
     (void)state;
     stub_fail(expect(VERB_GET), ERR_FORBIDDEN, "no");
-    stub_answer(expect(VERB_GET), 200, "{\"kind\":\"Pod\"}"); // this is no Lease
+    stub_answer(expect(VERB_GET), 200, "{\"kind\":\"Pod\"}"); // this is not a Lease
     stub_answer(expect(VERB_GET), 404, "{}");
     stub_answer(expect(VERB_CREATE), 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}");
     stub_answer(expect(VERB_GET), 200, lease_json("5", ""));

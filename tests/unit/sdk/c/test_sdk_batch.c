@@ -189,7 +189,7 @@ static void what_is_no_batch_is_not_written(void **state)
     }
 }
 
-// Values that the caller writes where they are sent from; those of a tensor with data are copied there.
+// Values that the caller writes where they are sent from; the values of a tensor with data are copied there.
 static void a_batch_is_made_where_it_is_sent_from(void **state)
 {
     struct fixture *f = *state;

@@ -156,7 +156,7 @@ static void long_arguments_and_long_results(void **state)
     assert_int_equal(quota_used(f->client->quota), 0);
 }
 
-// Long arguments that are the caller's again, and are overwritten, when the call is answered; the sanitizer looks on.
+// Long arguments that are the program's again, and are overwritten, when the call is answered; the sanitizer looks on.
 struct lent {
     char *args;
     size_t len;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that are sent again, because their caller asked for it.
+// Calls that are sent again, because their client asked for it.
 #include "common/base/clock.h"
 #include "tests/unit/sdk/c/sdk_case.h"
 

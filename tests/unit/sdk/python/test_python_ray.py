@@ -63,7 +63,7 @@ class Runs(RunCase):
 
 
 class ByCadre(Runs):
-    """ray/*.py; those of the seeds also with nothing changed but the import lines."""
+    """ray/*.py; the seeds also with nothing changed but the import lines."""
 
     def test_a_program_as_a_module(self):
         self.prints("folders", ["-m", "cadre.ray", "-m", "folders"])

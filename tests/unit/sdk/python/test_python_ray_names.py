@@ -28,7 +28,7 @@ NAMES = {
     "remote": ("functions and classes; no generators", ALL),
     "method": (SAME, (VERL,)),
     "get": (SAME, ALL),
-    "put": ("the caller keeps the value, until the reference goes to another process", (VERL, SKY, RLHF, SLIME, QUEUE)),
+    "put": ("the client keeps the value, until the reference goes to another process", (VERL, SKY, RLHF, SLIME, QUEUE)),
     "wait": ("`fetch_local` has no effect", (VERL, RLHF, SLIME)),
     "kill": (SAME, (VERL, SKY, SLIME, QUEUE)),
     "cancel": ("a method that runs in a thread is not interrupted", (VERL, SKY, RLHF)),

@@ -105,7 +105,7 @@ class Methods(GroupCase):
             f(*args)
         return caught.exception
 
-    def test_wrong_arguments_are_the_caller_s_fault(self):
+    def test_wrong_arguments_are_the_client_s_fault(self):
         self.fails(cadre.Invalid, r"missing 1 required positional argument: 'x'; add\(\) takes \(x, y=1\)",
                    self.group.call, "add")
         self.fails(cadre.Invalid, r"unexpected keyword argument 'zz'; add\(\) takes", self.group.call, "add",
@@ -250,7 +250,7 @@ class ClusterCase(GroupCase):
 class InACluster(ClusterCase):
     module = of("trials", env=[{"name": "CADRE_TRUST_CALLERS", "value": "0"}])
 
-    def test_pickles_are_not_opened_for_callers(self):
+    def test_pickles_are_not_opened_for_clients(self):
         e = self.fails(cadre.Forbidden, "the arguments are pickled", self.group.call, "keep", {1, 2})
         self.assertFalse(e.may_have_run)
         self.assertEqual(self.group.call("keep", [1, 2]), [1])
@@ -267,7 +267,7 @@ class InAClusterWithTheRight(ClusterCase):  # which the local proxy gives to all
 class InAClusterThatTrusts(ClusterCase):
     module = of("trials", env=[{"name": "CADRE_TRUST_CALLERS", "value": "1"}])
 
-    def test_pickles_are_opened_for_all_callers(self):
+    def test_pickles_are_opened_for_all_clients(self):
         self.assertEqual(self.group.call("keep", {1, 2}), [1])
 
 
@@ -281,7 +281,7 @@ class Size(unittest.TestCase):
 
 class End(unittest.TestCase):
     def test_a_worker_that_is_told_to_stop_ends_as_python_does(self):
-        for name in ("parent", "trials"):  # without threads, and with those of concurrency groups and asyncio
+        for name in ("parent", "trials"):  # without threads, and with threads of concurrency groups and asyncio
             with self.subTest(name):
                 env = dict(worker_environment(), CADRE_CONNECT="unix:/nowhere/at/all", CADRE_PYTHON=name)
                 with subprocess.Popen(["python3", "-m", "cadre.worker"], cwd=WORKERS, env=env, text=True,
@@ -353,7 +353,7 @@ class Example(GroupCase):
 
 
 class ClientSplit(GroupCase):
-    """The caller splits what the proxy cannot split, and joins the results."""
+    """The client splits what the proxy cannot split, and joins the results."""
 
     module, ranks = of("client_split"), 2
 

@@ -293,7 +293,7 @@ static int begin(struct op o, const void *in, size_t len, void *stream)
     return c->slow ? IN_PROGRESS : OK;
 }
 
-// Those of it that are under way. A group is on the stream by its first one.
+// Its operations that are under way. A group is on the stream by its first one.
 static bool drop_ops(const struct comm *c)
 {
     bool any = false;

@@ -328,18 +328,35 @@ static void after_some_were_canceled_all_meet(void **state)
     all_meet(f);
 }
 
+static bool counts(void *ctx)
+{
+    atomic_fetch_add((atomic_int *)ctx, 1);
+    return false;
+}
+
+// Between two looks of the first one, it has taken all who have come.
+static void turn_until_taken(struct fixture *f, struct member *h, atomic_int *looks)
+{
+    for (int before = atomic_load(looks); !atomic_load(&h->over) && atomic_load(looks) < before + 2;)
+        loop_run_once(f->loop, 10);
+}
+
 // The first one has not looked yet who has come: it must not take the connection of a member that gave up.
 static void who_gave_up_before_the_first_came_has_to_come_again(void **state)
 {
     struct fixture *f = *state;
     struct member gone, h[RANKS];
+    atomic_int looks = 0;
     begin_in_vain(f, &gone, 1, LIMIT_MS);
     end(f, &gone);
     close(gone.links[0]);
-    begin(f, &h[0], 0, LIMIT_MS);
+    h[0] = member_of(f, 0, LIMIT_MS);
+    h[0].list.stop = counts;
+    h[0].list.ctx = &looks;
+    start(&h[0]);
     begin(f, &h[2], 2, LIMIT_MS);
     end(f, &h[2]);
-    usleep(SHORT_LIMIT_MS * 1000);
+    turn_until_taken(f, &h[0], &looks);
     assert_false(atomic_load(&h[0].over)); // not all have come
     begin(f, &h[1], 1, LIMIT_MS);
     end(f, &h[1]);

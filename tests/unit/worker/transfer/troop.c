@@ -179,7 +179,7 @@ static bool accept_one(int fd, const struct reshard_rendezvous *m, int *links)
     if (one < 0 || read(one, &index, 1) != 1)
         return false;
     links[(int)index] = one;
-    is_counted[one] = m->id > FIRST_ID + 1; // than those of the center and of the witness
+    is_counted[one] = m->id > FIRST_ID + 1; // than the links of the center and of the witness
     return true;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods whose arguments only their caller can split."""
+"""Methods whose arguments only their client can split."""
 
 import cadre
 

@@ -50,7 +50,7 @@ class Forked:
         return random.random()
 
     def files(self):
-        """Open files but those of the host, as a leak of the template would leave them."""
+        """Open files but not the host's own, as a leak of the template would leave them."""
         return len(os.listdir("/proc/self/fd"))
 
     def world(self):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that call all the time while a suite takes something away. They write down the outcome of every call.
 
-    caller.py call --address URL --ca FILE --token FILE --log FILE [--deadline SECONDS] GROUP/RANK...
-    caller.py report LOG [--since LINE] [--begun SECONDS]
+    client.py call --address URL --ca FILE --token FILE --log FILE [--deadline SECONDS] GROUP/RANK...
+    client.py report LOG [--since LINE] [--begun SECONDS]
 
 call: one client for each rank named, which must run Accumulator and which nobody else calls. It calls add(1) again and
 again until SIGTERM, and appends a line of JSON to the log for each call: "answered"; "failed", with the error's name and
@@ -29,7 +29,7 @@ PAUSE_S = 0.02
 PR_SET_PDEATHSIG = 1
 
 
-class Caller(threading.Thread):
+class Client(threading.Thread):
     """Calls one rank, and knows which values it may return."""
 
     def __init__(self, options, target, log, stop):
@@ -50,7 +50,7 @@ class Caller(threading.Thread):
             while not self.stop.is_set():
                 begun, self.begun = time.time(), time.monotonic()
                 outcome = self.one_call()
-                self.log.add({"at": round(begun, 3), "ms": round(1000 * (time.time() - begun), 2), "caller": self.name}
+                self.log.add({"at": round(begun, 3), "ms": round(1000 * (time.time() - begun), 2), "client": self.name}
                              | outcome)
                 self.stop.wait(PAUSE_S)
 
@@ -87,26 +87,26 @@ def call(options):
     stop, told = threading.Event(), []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.append(1))  # set() would wait for a wait() that it interrupts
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # a suite that is killed leaves no callers behind
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # a suite that is killed leaves no clients behind
     log = Log(options.log)
-    callers = [Caller(options, target, log, stop) for target in options.target]
-    for caller in callers:
-        caller.start()
+    clients = [Client(options, target, log, stop) for target in options.target]
+    for client in clients:
+        client.start()
     limit, silent = options.deadline + GRACE_S + 60, set()
     while not told:
         time.sleep(0.2)
-        if not any(caller.is_alive() for caller in callers):
+        if not any(client.is_alive() for client in clients):
             return 1
-        for caller in callers:
-            if caller not in silent and time.monotonic() - caller.begun > limit:
-                silent.add(caller)
-                print(f"{caller.name} has been silent for {limit:g} s", file=sys.stderr, flush=True)
+        for client in clients:
+            if client not in silent and time.monotonic() - client.begun > limit:
+                silent.add(client)
+                print(f"{client.name} has been silent for {limit:g} s", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback()
     stop.set()
     end = time.monotonic() + limit
-    for caller in callers:
-        caller.join(max(0, end - time.monotonic()))
-    return int(any(caller.is_alive() for caller in callers))
+    for client in clients:
+        client.join(max(0, end - time.monotonic()))
+    return int(any(client.is_alive() for client in clients))
 
 
 def report(options):
@@ -125,10 +125,10 @@ def report(options):
                 counts["may have run"] += line["ran"]
             elif line["outcome"] == "answered":
                 took.append(line["ms"])
-                answering.add(line["caller"])
+                answering.add(line["client"])
                 end = line["at"] + line["ms"] / 1000
-                gap = max(gap, end - last.get(line["caller"], end))
-                last[line["caller"]] = end
+                gap = max(gap, end - last.get(line["client"], end))
+                last[line["client"]] = end
     took.sort()
     quantiles = {f"p{p}Ms": took[min(len(took) - 1, len(took) * p // 100)] if took else None for p in (50, 99)}
     print(json.dumps({"answered": counts["answered"], "failed": counts["failed"], "names": dict(names),
