@@ -399,6 +399,31 @@ if PACKAGE == "numpy":
             self.assertEqual(sent(numpy.int64(3), [numpy.float32(0.5), numpy.float64(1)]), ("json", (3, [0.5, 1]), {}))
             self.assertEqual(returned(numpy.float32("nan"))[0], "pickle")
             self.assertEqual(sent(numpy.zeros(2))[0], "pickle")
+            for value in (numpy.datetime64("2026-01-02T03", "ns"), numpy.datetime64("NaT"), numpy.timedelta64(3),
+                          numpy.timedelta64(3, "ns"), numpy.timedelta64("NaT")):  # item() of them is a number or None
+                for whole in value, [value]:
+                    kind, back = returned(whole)
+                    self.assertEqual((kind, repr(back)), ("pickle", repr(whole)))  # NaT does not equal itself
+            with self.assertRaisesRegex(TypeError, "datetime64 is not JSON"):
+                _value.encode_result(cadre.Batch(columns={"p": [numpy.datetime64("NaT")]}), "f")
+
+        def test_strided_arrays_of_dtypes_that_numpy_knows_by_name_only(self):
+            import numpy
+
+            class Named(numpy.ndarray):  # as ml_dtypes has them
+                name = "bfloat16"
+                dtype = property(lambda self: types.SimpleNamespace(name=self.name), numpy.ndarray.dtype.__set__)
+
+            class Byte(Named):
+                name = "float8_e5m2"
+
+            whole = numpy.arange(12, dtype="<u2").reshape(3, 4)
+            for x in whole, whole.view("u1"):
+                for part in (x, x[0, ::2], x[::-1], x[1, ::-1], x[:, ::2], x.T, x[:0], x[1, 1:2].reshape(())):
+                    tensor = cadre.Tensor.of(part.view(Byte if x.itemsize == 1 else Named))
+                    self.assertEqual((tensor.dtype, tensor.shape), ("F8_E5M2" if x.itemsize == 1 else "BF16", part.shape))
+                    self.assertEqual(bytes(tensor.data), part.tobytes())
+            self.assertTrue(numpy.shares_memory(numpy.frombuffer(cadre.Tensor.of(whole.view(Named)).data, "u1"), whole))
 
 
 if PACKAGE == "torch":
