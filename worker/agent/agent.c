@@ -4,7 +4,6 @@
 #include "common/base/loop_resolve.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "worker/agent/oom.h"
 #include "worker/agent/pod_archives.h"
 #include "worker/agent/pod_rank.h"
 #include "worker/agent/port.h"
@@ -50,7 +49,7 @@ struct agent {
     struct loop_timer *done_timer;
     bool closing, done;
     int64_t flush_by_ms; // 0 = not yet
-    int64_t oom_kills;   // how many are known
+    struct oom oom;
 };
 
 static void carry_out(struct pod_group *g);
@@ -83,7 +82,7 @@ static struct pod_rank *rank_need(struct pod_group *g, int rank)
     const struct pod_rank_config config = {.loop = a->config.loop,
                                            .reaper = a->reaper,
                                            .output = a->output,
-                                           .oom_kills = &a->oom_kills,
+                                           .oom = &a->oom,
                                            .rank = rank,
                                            .happened = on_happened,
                                            .printed = a->config.printed ? on_printed : NULL,
@@ -163,7 +162,7 @@ static struct template *template_of(struct pod_group *g, const struct command *c
     const struct template_config config = {.loop = a->config.loop,
                                            .reaper = a->reaper,
                                            .output = a->output,
-                                           .oom_kills = &a->oom_kills,
+                                           .oom = &a->oom,
                                            .preforked = &a->config.preforked,
                                            .import_ms = TEMPLATE_IMPORT_MS,
                                            .idle_ms = TEMPLATE_IDLE_MS};
@@ -468,7 +467,7 @@ struct agent *agent_new(const struct agent_config *c)
 {
     struct agent *a = xcalloc(1, sizeof *a);
     a->config = *c;
-    a->oom_kills = oom_kills(OOM_CGROUP);
+    a->oom = (struct oom){.root = OOM_CGROUP};
     a->reaper = child_reaper_new(c->loop);
     a->output = rank_output_new(c->loop, c->out, c->err);
     a->pod_archives = pod_archives_new(c->loop);

@@ -29,9 +29,15 @@ int64_t oom_kills(const char *root)
     return n >= 0 ? n : read_counter(root, "memory/memory.oom_control");
 }
 
-bool oom_look(int64_t *known)
+int64_t oom_untold(const struct oom *o)
 {
-    int64_t before = *known;
-    *known = oom_kills(OOM_CGROUP);
-    return *known > before && before >= 0;
+    return oom_kills(o->root) - o->told;
+}
+
+bool oom_tell(struct oom *o, int64_t before)
+{
+    if (before < 0 || oom_untold(o) <= before)
+        return false;
+    o->told++;
+    return true;
 }

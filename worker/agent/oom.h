@@ -12,5 +12,14 @@
 // Returns -1 if the files do not tell.
 int64_t oom_kills(const char *root);
 
-// Returns true if there was a kill since the last call. *known: the last value of oom_kills(OOM_CGROUP); it is updated.
-bool oom_look(int64_t *known);
+// The kills that the exits of processes have told of. All processes of a container share it.
+struct oom {
+    const char *root;
+    int64_t told;
+};
+
+// Returns how many kills no exit has told of, for example of children of ranks. Below 0: the files do not tell.
+int64_t oom_untold(const struct oom *o);
+// For a process that SIGKILL has ended, but not the agent's. `before`: oom_untold() when it was started. Returns true
+// if there was a kill since, and tells of it.
+bool oom_tell(struct oom *o, int64_t before);

@@ -6,7 +6,6 @@
 #include "common/base/mem.h"
 #include "worker/agent/environment.h"
 #include "worker/agent/lines.h"
-#include "worker/agent/oom.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +28,8 @@ struct pod_rank {
     struct process_exit exit; // the exit of that process
     bool told_exit;
     char *error, *slow;
-    bool oom, killed; // killed: because a client wanted it
+    bool oom, killed;   // killed: because a client wanted it
+    int64_t oom_before; // oom_untold() at its start
     struct buf last;
 };
 
@@ -86,7 +86,7 @@ static void on_exited(struct pod_rank *p)
     rank_output_tail(p->output, &p->last);
     p->error = error[0] ? xstrdup(error) : NULL;
     p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself in the meantime
-    p->oom = e.signal == SIGKILL && oom_look(p->config.oom_kills) && !p->killed;
+    p->oom = e.signal == SIGKILL && !e.ours && !p->killed && oom_tell(p->config.oom, p->oom_before);
     if (p->killed)
         buf_printf(&p->last, "%s%s\n", p->last.len && p->last.data[p->last.len - 1] != '\n' ? "\n" : "",
                    killed_words(p, words, sizeof words));
@@ -205,6 +205,7 @@ static void begin(struct pod_rank *p, const char *who)
     clear(p);
     free(p->who);
     p->who = xstrdup(who);
+    p->oom_before = oom_untold(p->config.oom);
 }
 
 void pod_rank_fail(struct pod_rank *p, const char *who, const char *why)

@@ -3,6 +3,7 @@
 // is forked from the group's template if the template can fork. Otherwise it is started without a template.
 #pragma once
 
+#include "worker/agent/oom.h"
 #include "worker/agent/rank_process.h"
 #include "worker/agent/template.h"
 
@@ -12,7 +13,7 @@ struct pod_rank_config {
     struct loop *loop;
     struct child_reaper *reaper;
     struct rank_output *output;
-    int64_t *oom_kills; // how many OOM kills of the kernel are known; all ranks share the number
+    struct oom *oom; // shared by all ranks
     int rank;
     // Called from the loop only. `exit` comes with PROCESS_EXITED. After PROCESS_GONE, the rank may be started again.
     void (*happened)(void *ctx, struct pod_rank *p, enum process_event event, const struct process_exit *exit);

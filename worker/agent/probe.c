@@ -145,6 +145,14 @@ static void on_silent(void *ctx)
     p->said_silent = true;
 }
 
+static void start_again(struct probe *p, const char *what, const char *why)
+{
+    if (!p->said_ended)
+        say(p, what, why);
+    p->said_ended = true;
+    loop_timer_arm(p->again_timer, PROBE_AGAIN_MS);
+}
+
 static void on_process(void *ctx, enum process_event event)
 {
     struct probe *p = ctx;
@@ -163,21 +171,19 @@ static void on_process(void *ctx, enum process_event event)
         say(p, "not watched", process_error(p->process));
         p->over = true;
     } else if (!p->over) {
-        if (!p->said_ended)
-            say(p, "the program that watches them has ended; the agent starts it again every minute", NULL);
-        p->said_ended = true;
-        loop_timer_arm(p->again_timer, PROBE_AGAIN_MS);
+        start_again(p, "the program that watches them has ended; the agent starts it again every minute", NULL);
     }
     process_free(TAKE_PTR(p->process));
 }
 
 static void start(void *ctx)
 {
+    const char *later = "not watched yet; the agent tries it again every minute";
     struct probe *p = ctx;
     struct err err = ERR_INIT;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        say(p, "not watched", strerror(errno));
+        start_again(p, later, strerror(errno));
         return;
     }
     const struct process_config config = {.loop = p->config.loop,
@@ -191,11 +197,12 @@ static void start(void *ctx)
     p->fd = ends[0];
     p->process = process_start(&config, &err);
     close(ends[1]);
-    if (!p->process || fcntl(p->fd, F_SETFL, O_NONBLOCK) != 0) {
-        say(p, "not watched", err.msg);
+    if (!p->process) {
+        start_again(p, later, err.msg);
         close_pipe(p);
         return;
     }
+    (void)fcntl(p->fd, F_SETFL, O_NONBLOCK);
     p->poll = loop_poll_read(p->config.loop, p->fd, on_readable, p, &err);
     if (!p->poll)
         say(p, "not watched", err.msg);

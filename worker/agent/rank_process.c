@@ -229,6 +229,7 @@ static void on_child_exit(void *ctx, int status)
             .code = PROCESS_EXIT_SIGNAL + WTERMSIG(status), .signal = WTERMSIG(status), .core = WCOREDUMP(status) != 0};
     else
         p->exit = (struct process_exit){.code = WEXITSTATUS(status)};
+    p->exit.ours = p->killed;
     if (!p->stopping)
         kill_group(p);
     p->orphans = child_reaper_watch(p->config.reaper, 0, on_orphan, p);

@@ -41,6 +41,7 @@ struct process_exit {
     int code;   // see above
     int signal; // 0 = it exited by itself
     bool core;  // it dumped core
+    bool ours;  // the agent had sent it SIGKILL
 };
 
 // Forks the process. Returns NULL only if fork() fails. An event tells later whether the command could be run. The

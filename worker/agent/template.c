@@ -8,7 +8,6 @@
 #include "common/base/str.h"
 #include "worker/agent/environment.h"
 #include "worker/agent/lines.h"
-#include "worker/agent/oom.h"
 #include "worker/agent/rank_process.h"
 
 #include <errno.h>
@@ -49,6 +48,7 @@ struct template
     const char *const *env; // its environment at the start
     enum state state;
     struct process *process;
+    int64_t oom_before; // oom_untold() at its start
     struct output_process *output;
     int fd; // -1 = none
     struct loop_poll *poll;
@@ -138,8 +138,9 @@ static void describe_exit(const struct template *t, char *out, size_t size)
         snprintf(out, size, "%s", process_error(t->process));
     else if (e.signal)
         snprintf(out, size, "it was ended by signal %d (%s)%s", e.signal, strsignal(e.signal),
-                 e.signal == SIGKILL && oom_look(t->config.oom_kills) ? ": the memory of the container was used up"
-                                                                      : "");
+                 e.signal == SIGKILL && !e.ours && oom_tell(t->config.oom, t->oom_before)
+                     ? ": the memory of the container was used up"
+                     : "");
     else
         snprintf(out, size, "it exited with code %d; its output says why", e.code);
 }
@@ -285,6 +286,7 @@ void template_want(struct template *t, const struct template_source *s)
     arena_done(&t->arena);
     snprintf(t->why, sizeof t->why, "another one has taken its place");
     forget_process(t);
+    t->oom_before = oom_untold(t->config.oom);
     if (t->config.preforked && t->config.preforked->pid && adopt(t, s, &err) == 0)
         return;
     forget_process(t);

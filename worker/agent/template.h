@@ -8,6 +8,7 @@
 #pragma once
 
 #include "worker/agent/child_reaper.h"
+#include "worker/agent/oom.h"
 #include "worker/agent/rank_output.h"
 
 struct template;
@@ -24,7 +25,7 @@ struct template_config {
     struct loop *loop;
     struct child_reaper *reaper;
     struct rank_output *output;
-    int64_t *oom_kills;                   // how many OOM kills of the kernel are known; shared with pod_rank
+    struct oom *oom;                      // shared with pod_rank
     int64_t import_ms;                    // the limit for its imports
     struct template_preforked *preforked; // the first template adopts it; shared; NULL = none
     int64_t idle_ms;                      // without a rank for this time, the template ends, to free its memory

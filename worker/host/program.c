@@ -382,10 +382,9 @@ CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size)
     struct err err = ERR_INIT;
     int64_t left = call->nested.deadline ? call->nested.deadline - clock_mono_ms(&clock_system) : NESTED_WAIT_MS;
     if (!call->nested.client || call_via(call, &text, &err) < 0 || text.len >= size)
-        left = -1;
-    else
-        snprintf(via, size, "%s", buf_str(&text));
-    return left < 0 ? -1 : MAX(left, INT64_C(1));
+        return -1;
+    snprintf(via, size, "%s", buf_str(&text));
+    return MAX(left, INT64_C(0));
 }
 
 CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, int timeout_ms)

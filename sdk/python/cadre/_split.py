@@ -3,9 +3,11 @@
 of objects, several batches in one call.
 """
 
+import math
+
 from . import _errors
 from . import _library as lib
-from ._value import Batch, Tensor
+from ._value import DTYPES, Batch, Tensor
 from ._value._tensor import module_of
 
 
@@ -82,7 +84,7 @@ def _rows(value, a, b):
         return Batch({name: _rows(t, a, b) for name, t in value.tensors.items()},
                      columns={name: c[a:b] for name, c in value.columns.items()}, meta=value.meta)
     if isinstance(value, Tensor):
-        row = value.data.nbytes // value.shape[0]
+        row = _row_size(value)
         return Tensor(value.dtype, (b - a, *value.shape[1:]), value.data[a * row:b * row])
     if _is(value, "verl", "DataProto"):
         return type(value)(None if value.batch is None else _rows(value.batch, a, b),
@@ -94,37 +96,75 @@ def _rows(value, a, b):
     return value[a:b]
 
 
+def _row_size(tensor, **more):
+    """In bytes. more: of the error."""
+    bits = math.prod(tensor.shape[1:]) * DTYPES[tensor.dtype][0]
+    if bits % 8:
+        raise _errors.Invalid(f"the rows of {_words(tensor)} cannot be split or joined: {bits} bits are no whole bytes", **more)
+    return bits // 8
+
+
+def _words(tensor):
+    return f"{tensor.dtype}{list(tensor.shape)}"
+
+
 def _nested(parts, like):
     import torch
 
     return torch.nested.as_nested_tensor(list(parts), layout=like.layout)
 
 
-def join(values):
+def _misfit(words):
+    return _errors.Invalid(f"the results do not fit together: {words}", may_have_run=True)
+
+
+def _check_alike(name, values):
+    """All but the rows of tensors must be alike. An error says the same as the proxy, which joins batches."""
+    first = values[0]
+    for rank, v in enumerate(values):
+        if v.dtype != first.dtype or len(v.shape) != len(first.shape) or v.shape[1:] != first.shape[1:]:
+            raise _misfit(f"{name} is {_words(first)} of rank 0, {_words(v)} of rank {rank}; only the first dimension may differ")
+
+
+def _join_named(what, values):
+    """Joins the dicts of ranks: of each name, what they have by it."""
+    first = values[0]
+    for rank, v in enumerate(values):
+        for name in set(first) ^ set(v):
+            has, lacks = (0, rank) if name in first else (rank, 0)
+            raise _misfit(f"rank {has} has {what} {name!r}, rank {lacks} has not")
+    return {name: join([v[name] for v in values], f"{what} {name!r}") for name in first}
+
+
+def join(values, name="a tensor"):
     """Joins the results of ranks for their rows into one, in their order."""
     first = values[0]
     if any(type(v) is not type(first) for v in values):
-        raise _errors.Invalid("the results do not fit together: ranks returned " +
-                              ", ".join(sorted({type(v).__name__ for v in values})), may_have_run=True)
+        raise _misfit("ranks returned " + ", ".join(sorted({type(v).__name__ for v in values})))
     if _is(first, "verl", "DataProto"):
         return type(first).concat(values)
     if _is(first, "tensordict", "TensorDict"):
         rows = sum(v.batch_size[0] for v in values)
-        return type(first)({name: join([v[name] for v in values]) for name in first.keys()}, batch_size=[rows])
+        return type(first)(_join_named("tensor", [dict(v.items()) for v in values]), batch_size=[rows])
     if _is_tensor(first):
         import torch
 
-        return _nested([t for v in values for t in v.unbind()], first) if first.is_nested else torch.cat(values)
+        if first.is_nested:
+            return _nested([t for v in values for t in v.unbind()], first)
+        _check_alike(name, values)
+        return torch.cat(values)
     if _is(first, "numpy", "ndarray"):
         import numpy
 
         return numpy.concatenate(values)
     if isinstance(first, Batch):
         if any(v.meta != first.meta for v in values):
-            raise _errors.Invalid("the results do not fit together: their batches differ in `meta`", may_have_run=True)
-        return Batch({name: join([v.tensors[name] for v in values]) for name in first.tensors},
-                     columns={name: join([v.columns[name] for v in values]) for name in first.columns}, meta=first.meta)
-    if isinstance(first, Tensor):
+            raise _misfit("their batches differ in `meta`")
+        return Batch(_join_named("tensor", [v.tensors for v in values]),
+                     columns=_join_named("column", [v.columns for v in values]), meta=first.meta)
+    if isinstance(first, Tensor) and first.shape:
+        _check_alike(name, values)
+        _row_size(first, may_have_run=True)
         rows = sum(v.shape[0] for v in values)
         return Tensor(first.dtype, (rows, *first.shape[1:]), b"".join(v.data for v in values))
     if isinstance(first, list):

@@ -33,10 +33,12 @@ class HoldsUp(Exception):
 
 
 def call_back(f, future):
-    """Calls f(future). What it raises is shown, because nobody waits for it."""
+    """Calls f(future). What it raises is shown, because nobody waits for it. A Watcher does not end by it."""
     try:
         f(future)
-    except Exception:
+    except BaseException as e:
+        if not isinstance(e, Exception) and not is_watcher():
+            raise  # Ctrl-C
         sys.excepthook(*sys.exc_info())
 
 

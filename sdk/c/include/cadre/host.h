@@ -143,8 +143,9 @@ CADRE_EXPORT const char *cadre_host_download(const cadre_call *call, void *to, c
                                              void *stream);
 
 // For calls that a method makes as a client of the same proxy. Writes the text for `via` of cadre_client_request, so
-// that a call that would wait for itself is refused. Returns how long such a call may take, in ms. -1: the method may
-// not call, because too many methods wait for it, or because the text is longer than `size`.
+// that a call that would wait for itself is refused. Returns how long such a call may take, in ms. 0: the deadline of
+// the method's own call has passed. -1: the method may not call, because too many methods wait for it, or because the
+// text is longer than `size`.
 CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size);
 
 // With `awaits`: gets the next piece of that archive from a pod of the namespace that has it. `out` has room for 512

@@ -71,7 +71,9 @@ class Tensor:
             return _of_array(array, value, name)
         named = _OF_NUMPY_NAME.get(getattr(getattr(value, "dtype", None), "name", None))
         if named:
-            return cls(named, value.shape, value.reshape(-1).view("u1"))
+            import numpy
+
+            return cls(named, value.shape, numpy.ascontiguousarray(value).reshape(-1).view("u1"))
         try:
             view = memoryview(value)
         except TypeError:

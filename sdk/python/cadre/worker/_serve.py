@@ -48,6 +48,8 @@ class Running:
         left = self.host.calls(self.handle, text, _VIA_MAX)
         if left < 0:
             raise RuntimeError("too many methods wait for each other: calls may nest at most 16 deep")
+        if not left:
+            raise _errors.Timeout("not sent: the deadline of the call that this method runs for has passed")
         return text.value, left
 
 

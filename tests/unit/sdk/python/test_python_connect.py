@@ -67,6 +67,13 @@ class Environment(ConnectCase):
                 parent.call("wait_for_itself", rank=0)
             self.assertEqual(parent.call("ask", 2, rank=0), [5])
 
+    def test_a_method_whose_deadline_has_passed_makes_no_more_calls(self):
+        with cadre.local() as client:
+            parent = client.Group(CALLER, name="parent")
+            parent.call("make", rank=0)
+            self.assertRaises(cadre.Timeout, parent.call, "call_until_that_is_refused", rank=0, timeout=0.5)
+            self.assertRegex(parent.call("what_was_refused", rank=0), "^not sent: the deadline of the call .* has passed")
+
     def test_what_was_tried_is_listed(self):
         os.environ["PATH"] = self.folder
         with self.assertRaises(cadre.Unavailable) as caught:

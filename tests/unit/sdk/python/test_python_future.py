@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Futures at unusual moments: at Ctrl-C, while a callback of the client raises, after the client was closed."""
 
+import asyncio
 import queue
 import threading
 import time
@@ -10,7 +11,7 @@ import unittest.mock
 import cadre
 import cadre._future
 from cadre._unsent import HoldsUp
-from python_case import GroupCase, main
+from python_case import SLOW_S, GroupCase, main
 
 
 def in_time(f):
@@ -102,6 +103,18 @@ class Moments(GroupCase):
                 said = client.group("g").start("say", held)
                 self.assertEqual(repr(in_time(lambda: wait(held, said))), "KeyError('of the callback')")
                 held.cancel()
+
+    def test_a_callback_that_would_end_its_thread_does_not_keep_others_from_being_called(self):
+        told = queue.SimpleQueue()
+        for raised in SystemExit("of the callback"), asyncio.CancelledError(), KeyError("of the callback"):
+            held, other = self.group.start("hold"), self.group.start("hold")
+            held.add_done_callback(unittest.mock.Mock(side_effect=raised))
+            with unittest.mock.patch("sys.excepthook", lambda kind, e, traceback: told.put(e)):
+                held.cancel()
+                self.assertIs(told.get(timeout=SLOW_S), raised)
+            other.add_done_callback(told.put)
+            other.cancel()
+            self.assertIs(told.get(timeout=SLOW_S), other)
 
     def test_the_end_of_a_block_in_a_callback_does_not_wait_for_its_own_thread(self):
         client, ended, told = self.local.connect(), [], queue.SimpleQueue()

@@ -14,8 +14,10 @@ import tempfile
 import threading
 import time
 import types
+import unittest.mock
 
 import cadre
+from cadre import _weights
 from python_case import SLOW_S, RunCase, environment, main, program
 from safetensors_case import with_packages
 
@@ -157,6 +159,44 @@ class Transfers(RunCase):
         last = cadre.Sharded(types.SimpleNamespace(shape=(2, 3)), {"dp": 2, "tp": 4}, {"tp": -1})
         self.assertEqual((last.shape, last.row()), ((2, 12), [-1, 1]))
         self.check_moves(2, {"tp": 2}, {"w": {"tp": -2}}, 2, {"tp": 2}, {"w": {"tp": -1}})
+
+    def test_a_dtensor_moves_only_if_its_blocks_lie_as_the_mesh_says(self):
+        class Placement:
+            def __init__(self, kind, dim=None):
+                self.kind, self.dim = kind, dim
+
+            def __repr__(self):
+                return f"{type(self).__name__}(dim={self.dim})"
+
+            def is_shard(self):
+                return self.kind == "shard"
+
+            def is_partial(self):
+                return self.kind == "partial"
+
+            def is_replicate(self):
+                return self.kind == "replicate"
+
+        class Shard(Placement):
+            pass
+
+        class _StridedShard(Shard):  # as in older torch
+            pass
+
+        def row(*placements):
+            mesh = types.SimpleNamespace(flatten=lambda: types.SimpleNamespace(tolist=lambda: [0, 1, 2, 3]))
+            mesh = types.SimpleNamespace(mesh=mesh, ndim=2, shape=(2, 2), mesh_dim_names=("dp", "tp"))
+            return _weights._of_dtensor(types.SimpleNamespace(device_mesh=mesh, placements=placements, shape=(8, 4),
+                                                              to_local=lambda: None)).row()
+
+        with unittest.mock.patch.dict(os.environ, WORLD_SIZE="4"):
+            self.assertEqual(row(Shard("shard", 1), Shard("shard", 0)), [1, 0])
+            self.assertEqual(row(Placement("replicate"), Shard("shard", 0)), [-1, 0])
+            with self.assertRaisesRegex(TypeError, r"not reduced yet \(Partial\)"):
+                row(Placement("partial"), Shard("shard", 0))
+            for kind in "shard", "ragged":  # newer torch does not call it a Shard
+                with self.assertRaisesRegex(TypeError, r"placement _StridedShard\(dim=0\) does not move.*redistribute\(\)"):
+                    row(_StridedShard(kind, 0), Shard("shard", 0))
 
     def test_a_group_without_weights_says_so(self):
         with cadre.local() as client:

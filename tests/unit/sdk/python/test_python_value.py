@@ -208,6 +208,34 @@ class Splitting(unittest.TestCase):
             _split.join([[1], 2])
         with self.assertRaisesRegex(cadre.Invalid, "a int has no rows to join"):
             _split.join([1, 2])
+        with self.assertRaisesRegex(cadre.Invalid, "a Tensor has no rows to join"):
+            _split.join([cadre.Tensor("U8", (), b"1")] * 2)
+        floats, doubles = array.array("f", [1, 2]), array.array("d", [1])
+        for pattern, batches in (
+                (r"tensor 'x' is F32\[2\] of rank 0, F64\[1\] of rank 1", [{"x": floats}, {"x": doubles}]),
+                (r"tensor 'x' is U8\[2, 2\] of rank 0, U8\[1, 4\] of rank 2",
+                 [{"x": cadre.Tensor("U8", shape, b"abcd")} for shape in ((2, 2), (2, 2), (1, 4))]),
+                ("rank 1 has tensor 'y', rank 0 has not", [{"x": floats}, {"x": floats, "y": floats}]),
+                ("rank 0 has tensor 'y', rank 1 has not", [{"x": floats, "y": floats}, {"x": floats}])):
+            with self.assertRaisesRegex(cadre.Invalid, f"do not fit together: {pattern}") as e:
+                _split.join([cadre.Batch(tensors, columns={"set": [{1}] * 2}) for tensors in batches])
+            self.assertTrue(e.exception.may_have_run)
+        with self.assertRaisesRegex(cadre.Invalid, "rank 0 has column 'p', rank 1 has not"):
+            _split.join([cadre.Batch(columns={"p": [{1}]}), cadre.Batch()])
+
+    def test_a_batch_without_rows_is_split_too(self):
+        batch = cadre.Batch({"x": cadre.Tensor("F32", (0, 4), b"")}, columns={"p": []}, meta={"set": {1}})
+        pieces = [args[0] for args, _ in _split.split("DP_COMPUTE_PROTO", (batch,), {}, 2, "f()")]
+        self.assertEqual([(p.tensors["x"].dtype, p.tensors["x"].shape) for p in pieces], [("F32", (0, 4))] * 2)
+        self.assertEqual(_split.join(pieces).tensors["x"].shape, (0, 4))
+
+    def test_rows_that_are_no_whole_bytes_are_refused(self):
+        batch = cadre.Batch({"x": cadre.Tensor("F4", (4, 3), bytes(6))})
+        with self.assertRaisesRegex(cadre.Invalid, r"the rows of F4\[4, 3\] cannot be split or joined: 12 bits") as e:
+            _split.split("DP_COMPUTE_PROTO", (batch,), {}, 2, "f()")
+        self.assertFalse(e.exception.may_have_run)
+        with self.assertRaisesRegex(cadre.Invalid, "12 bits are no whole bytes"):  # 2 + 3 bytes, as many as 3 rows have
+            _split.join([cadre.Tensor("F4", (1, 3), bytes(2)), cadre.Tensor("F4", (2, 3), bytes(3))])
 
 
 if PACKAGE == "numpy":
@@ -371,6 +399,31 @@ if PACKAGE == "numpy":
             self.assertEqual(sent(numpy.int64(3), [numpy.float32(0.5), numpy.float64(1)]), ("json", (3, [0.5, 1]), {}))
             self.assertEqual(returned(numpy.float32("nan"))[0], "pickle")
             self.assertEqual(sent(numpy.zeros(2))[0], "pickle")
+            for value in (numpy.datetime64("2026-01-02T03", "ns"), numpy.datetime64("NaT"), numpy.timedelta64(3),
+                          numpy.timedelta64(3, "ns"), numpy.timedelta64("NaT")):  # item() of them is a number or None
+                for whole in value, [value]:
+                    kind, back = returned(whole)
+                    self.assertEqual((kind, repr(back)), ("pickle", repr(whole)))  # NaT does not equal itself
+            with self.assertRaisesRegex(TypeError, "datetime64 is not JSON"):
+                _value.encode_result(cadre.Batch(columns={"p": [numpy.datetime64("NaT")]}), "f")
+
+        def test_strided_arrays_of_dtypes_that_numpy_knows_by_name_only(self):
+            import numpy
+
+            class Named(numpy.ndarray):  # as ml_dtypes has them
+                name = "bfloat16"
+                dtype = property(lambda self: types.SimpleNamespace(name=self.name), numpy.ndarray.dtype.__set__)
+
+            class Byte(Named):
+                name = "float8_e5m2"
+
+            whole = numpy.arange(12, dtype="<u2").reshape(3, 4)
+            for x in whole, whole.view("u1"):
+                for part in (x, x[0, ::2], x[::-1], x[1, ::-1], x[:, ::2], x.T, x[:0], x[1, 1:2].reshape(())):
+                    tensor = cadre.Tensor.of(part.view(Byte if x.itemsize == 1 else Named))
+                    self.assertEqual((tensor.dtype, tensor.shape), ("F8_E5M2" if x.itemsize == 1 else "BF16", part.shape))
+                    self.assertEqual(bytes(tensor.data), part.tobytes())
+            self.assertTrue(numpy.shares_memory(numpy.frombuffer(cadre.Tensor.of(whole.view(Named)).data, "u1"), whole))
 
 
 if PACKAGE == "torch":

@@ -29,7 +29,7 @@ struct fixture {
     struct rank_output *output;
     struct template *template;
     int null;
-    int64_t oom_kills;
+    struct oom oom;
     char folder[64];  // of this test
     struct buf heard; // of requests, one line each
     int n_heard;
@@ -40,7 +40,7 @@ static void make_template(struct fixture *f, int64_t import_ms, int64_t idle_ms)
     const struct template_config c = {.loop = f->loop,
                                       .reaper = f->reaper,
                                       .output = f->output,
-                                      .oom_kills = &f->oom_kills,
+                                      .oom = &f->oom,
                                       .import_ms = import_ms,
                                       .idle_ms = idle_ms};
     template_free(f->template);
@@ -55,6 +55,7 @@ static int setup(void **state)
     f->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     f->output = rank_output_new(f->loop, f->null, f->null);
     f->heard = BUF_INIT(64 * 1024);
+    f->oom.root = f->folder;
     snprintf(f->folder, sizeof f->folder, "/tmp/test_agent_template.XXXXXX");
     assert_non_null(mkdtemp(f->folder));
     make_template(f, LONG_MS, LONG_MS);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +219,53 @@ static void without_a_driver_there_are_no_gpus_which_is_said_once(void **state)
     assert_int_equal(probe_version(f->probe), 0);
 }
 
+static int n_pipes_fail, n_forks_fail; // the next ones
+
+int __real_pipe2(int ends[2], int flags);
+int __wrap_pipe2(int ends[2], int flags);
+int __wrap_pipe2(int ends[2], int flags)
+{
+    if (!n_pipes_fail)
+        return __real_pipe2(ends, flags);
+    n_pipes_fail--;
+    errno = EMFILE;
+    return -1;
+}
+
+pid_t __real_child_fork(void);
+pid_t __wrap_child_fork(void);
+pid_t __wrap_child_fork(void)
+{
+    if (!n_forks_fail)
+        return __real_child_fork();
+    n_forks_fail--;
+    errno = EAGAIN;
+    return -1;
+}
+
+static bool minutes_are_short;
+
+void __real_loop_timer_arm(struct loop_timer *t, int64_t ms);
+void __wrap_loop_timer_arm(struct loop_timer *t, int64_t ms);
+void __wrap_loop_timer_arm(struct loop_timer *t, int64_t ms)
+{
+    __real_loop_timer_arm(t, minutes_are_short && ms == PROBE_AGAIN_MS ? 0 : ms);
+}
+
+static void a_program_that_cannot_be_started_for_a_while_is_started_later(void **state)
+{
+    struct fixture *f = *state;
+    driver_says(f, TWO_WELL);
+    n_pipes_fail = n_forks_fail = 2;
+    minutes_are_short = true;
+    watch(f);
+    UNTIL(f, says(f, "GPU-bb"));
+    minutes_are_short = false;
+    assert_int_equal(n_pipes_fail + n_forks_fail, 0);
+    assert_true(logged(f, "GPUs: not watched yet; the agent tries it again every minute: Too many open files"));
+    assert_false(logged(f, "every minute: cannot start")); // said once
+}
+
 // For example, the image has another C library.
 static void a_program_that_cannot_run_here_is_said_once_and_not_tried_again(void **state)
 {
@@ -251,6 +299,7 @@ int main(void)
         T(a_loss_and_an_error_are_urgent_and_said),
         T(a_driver_that_hangs_holds_nobody_up),
         T(without_a_driver_there_are_no_gpus_which_is_said_once),
+        T(a_program_that_cannot_be_started_for_a_while_is_started_later),
         T(a_program_that_cannot_run_here_is_said_once_and_not_tried_again),
         cmocka_unit_test(only_pods_that_may_have_gpus_are_watched),
     };

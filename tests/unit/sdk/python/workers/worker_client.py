@@ -14,3 +14,14 @@ class Caller:
 
     def ask(self, x):
         return self.child.add(x)
+
+    def call_until_that_is_refused(self):
+        self.refused = ""
+        while not self.refused.startswith("not sent"):
+            try:
+                self.child.add(0)
+            except (cadre.Canceled, cadre.Timeout) as e:
+                self.refused = str(e)
+
+    def what_was_refused(self):
+        return self.refused
