@@ -27,7 +27,7 @@ static bool runs(const struct object *o)
     return o && !o->meta.deleted_ms && pod_of(o)->phase == POD_RUNNING;
 }
 
-// Returns true if the labels are those of our own pod.
+// Returns true for a pod with the labels of our own pod.
 static bool is_like(const struct object *o, const struct object *own)
 {
     for (size_t i = 0; i < ARRAY_LEN(same); i++) {
@@ -107,7 +107,7 @@ static bool is_own(const struct replicas *r, const struct object *o)
     return str_eq(o->meta.ns, r->ns) && str_eq(o->meta.name, r->name);
 }
 
-// To look takes all pods of the cluster, so the pods of workers must not cause it.
+// A look visits all pods of the cluster, so the pods of workers must not cause one.
 static bool matters(const struct replicas *r, const struct object *old, const struct object *now)
 {
     const struct object *own = store_get(r->pods, r->ns, r->name);
