@@ -21,7 +21,7 @@ struct parser {
     bool trusts;
     struct arena *arena;
     struct err *err;
-    int values, most; // in the tree, and its depth
+    int values, values_max, most; // in the tree, and its depth
     struct json_grammar grammar;
     struct open *open; // the lists and objects around the place, by their depth
 };
@@ -97,8 +97,8 @@ static enum json_token next_token(struct parser *ps)
 // Adds a value to the list or object that is open at that depth. Returns NULL if the tree has as many as it may have.
 static struct json *add_child(struct parser *ps, int depth)
 {
-    if (ps->values++ == JSON_VALUES_MAX) {
-        err_set(ps->err, ERR_LIMIT, "JSON of more than %d values", JSON_VALUES_MAX);
+    if (ps->values++ == ps->values_max) {
+        err_set(ps->err, ERR_LIMIT, "JSON of more than %d values", ps->values_max);
         return NULL;
     }
     struct json *v = arena_new(ps->arena, struct json);
@@ -212,6 +212,7 @@ static int parse(struct parser *ps, const char *text, size_t len, struct json **
     ps->end = text + len;
     ps->stop = fiber_step(text, ps->end);
     ps->open = open;
+    ps->values_max = ps->values_max ? ps->values_max : JSON_VALUES_MAX;
     struct json *root = arena_new(ps->arena, struct json);
     int r = parse_values(ps, root);
     fiber_spend(len % FIBER_STEP);
@@ -231,6 +232,18 @@ int json_parse_trusted(const char *text, size_t len, const char *const *prune, s
                        struct err *err)
 {
     struct parser ps = {.prune = prune, .most = JSON_DEPTH_MAX + 1, .trusts = true, .arena = a, .err = err};
+    return parse(&ps, text, len, ret);
+}
+
+int json_parse_stored(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
+                      struct err *err)
+{
+    struct parser ps = {.prune = prune,
+                        .most = JSON_DEPTH_MAX + 1,
+                        .values_max = JSON_STORED_VALUES_MAX,
+                        .trusts = true,
+                        .arena = a,
+                        .err = err};
     return parse(&ps, text, len, ret);
 }
 

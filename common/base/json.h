@@ -9,7 +9,9 @@
 #include "common/base/json_grammar.h"
 
 // A value takes 48 bytes in the tree, but may take only two bytes in the text. So the number of values needs a bound.
-enum { JSON_VALUES_MAX = 100 * 1000, JSON_LEN_MAX = 64 * 1024 * 1024 };
+// etcd stores objects of 1.5 MiB, and a value takes at least two bytes there. So no stored object has more values than
+// JSON_STORED_VALUES_MAX.
+enum { JSON_VALUES_MAX = 100 * 1000, JSON_STORED_VALUES_MAX = 800 * 1000, JSON_LEN_MAX = 64 * 1024 * 1024 };
 
 struct json {
     const char *text; // as it is written, a string with its quotes
@@ -31,8 +33,13 @@ int json_parse(const char *text, size_t len, const char *const *prune, struct ar
 int json_parse_trusted(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                        struct err *err);
 
-// Does the same for values of users: strings may have U+0000, names may not. The tree is at most `depth` deep. Deeper
-// values are checked but stay out of it, so long lists in them cost no memory.
+// Does the same for an object that the API server has stored, which may have more values: an object of one user that
+// nobody can read must not count as missing.
+int json_parse_stored(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
+                      struct err *err);
+
+// Does the same as json_parse() for values of users: strings may have U+0000, names may not. The tree is at most
+// `depth` deep. Deeper values are checked but stay out of it, so long lists in them cost no memory.
 int json_parse_values(const char *text, size_t len, int depth, struct arena *a, struct json **ret, struct err *err);
 
 #define JSON_FOREACH(item, parent) \

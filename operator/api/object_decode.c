@@ -86,7 +86,8 @@ static const char *const unread[] = {
     "managedFields", "images", "capacity", "nodeInfo", "addresses", "volumes", "volumeMounts", "env", "envFrom",
     "command", "args", "ports", "limits", "securityContext", "livenessProbe", "readinessProbe", "startupProbe",
     "lifecycle", "tolerations", "nodeSelector", "matchExpressions", "podAffinity", "podAntiAffinity",
-    "preferredDuringSchedulingIgnoredDuringExecution", "topologySpreadConstraints", "template", NULL,
+    "preferredDuringSchedulingIgnoredDuringExecution", "topologySpreadConstraints", "template", "hostAliases",
+    "imagePullSecrets", "ephemeralContainers", "resourceClaims", "finalizers", NULL,
 };
 // spec.worker has members with the same names as a container, and bundles have a nodeSelector.
 static const char *const unread_in_group[] = {"managedFields", "template", NULL};
@@ -140,7 +141,7 @@ int object_decode(enum kind kind, const char *json, size_t len, const struct obj
     struct object *o = NULL;
     struct arena scratch;
     arena_init_in(&scratch, memory, sizeof memory);
-    int r = json_parse_trusted(json, len, unread_of(kind), &scratch, &root, err);
+    int r = json_parse_stored(json, len, unread_of(kind), &scratch, &root, err);
     if (r == 0)
         r = check_kind(kind, root, err);
     if (r == 0)

@@ -24,8 +24,8 @@ struct abandoned {
 // The last renewal of a WorkerGroup or a PlacementGroup that is deleted when its session ends.
 struct renewal {
     struct list link;
-    const struct object *group; // referenced; the version with this renewal
-    int64_t seen_ms;            // when that version arrived, by the monotonic clock
+    const struct object *group; // referenced; the newest version
+    int64_t seen_ms;            // when this renewal arrived, by the monotonic clock
 };
 
 static const char *renewed(const struct object *group)
@@ -59,16 +59,16 @@ static void saw(struct abandoned *a, struct renewal *r)
 static void keep(struct abandoned *a, const struct object *group)
 {
     struct renewal *r = map_get(&a->by_uid, group->meta.uid);
+    bool same = r && str_eq(renewed(r->group), renewed(group));
     if (!r) {
         r = xcalloc(1, sizeof *r);
         list_init(&r->link);
         map_set(&a->by_uid, group->meta.uid, r);
-    } else if (str_eq(renewed(r->group), renewed(group))) {
-        return;
     }
     object_unref(r->group);
     r->group = object_ref(group);
-    saw(a, r);
+    if (!same)
+        saw(a, r);
 }
 
 static void on_group(void *ctx, const struct object *old, const struct object *group)
@@ -94,7 +94,8 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
 static void drop(struct abandoned *a, const struct object *group)
 {
     const struct meta *m = &group->meta;
-    const struct kube_request r = request_delete(group);
+    struct kube_request r = request_delete(group);
+    r.resource_version = m->resource_version; // a renewal that we have not seen keeps the object
     log_info("the session that created this object has ended: deleting the object", "kind",
              kind_info(group->kind)->kind, "namespace", m->ns, "name", m->name, "user",
              labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);

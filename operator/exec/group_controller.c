@@ -242,11 +242,9 @@ static void note(void *ctx, const struct object *o, struct observations *n, cons
     struct group_controller *c = ctx;
     const struct workergroup_status *s = &workergroup_of(o)->status;
     const struct condition *scheduled = condition_find(s->conditions, s->n_conditions, COND_SCHEDULED);
-    bool trouble = n->memory.rollbacks || n->memory.n_contended;
-    (void)now_ms;
     if (p->rolls_back)
         metric_add(c->rollbacks, 1);
-    else if (!p->n_contended && scheduled && scheduled->status == CONDITION_TRUE && trouble)
+    else if (scheduled && scheduled->status == CONDITION_TRUE && observations_calm(n, p, now_ms))
         observations_bound(n);
 }
 

@@ -147,6 +147,21 @@ void observations_planned(struct observations *n, const struct plan *p, int64_t 
         avoid(n, p);
 }
 
+static bool creates(const struct plan *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->actions[i].kind == ACTION_CREATE_SERVICE || p->actions[i].kind == ACTION_CREATE_POD)
+            return true;
+    return false;
+}
+
+bool observations_calm(const struct observations *n, const struct plan *p, int64_t now_ms)
+{
+    const struct gang_memory *m = &n->memory;
+    bool trouble = m->rollbacks || m->n_contended;
+    return trouble && m->retry_at_ms <= now_ms && !p->rolls_back && !p->n_contended && !creates(p);
+}
+
 void observations_bound(struct observations *n)
 {
     struct gang_memory *m = &n->memory;

@@ -49,9 +49,8 @@ static void note(void *ctx, const struct object *o, struct observations *n, cons
 {
     const struct placementgroup_status *s = &placementgroup_of(o)->status;
     const struct condition *ready = condition_find(s->conditions, s->n_conditions, COND_READY);
-    (void)ctx, (void)p;
-    bool trouble = n->memory.rollbacks || n->memory.n_contended;
-    if (ready && ready->status == CONDITION_TRUE && trouble && n->memory.retry_at_ms <= now_ms)
+    (void)ctx;
+    if (ready && ready->status == CONDITION_TRUE && observations_calm(n, p, now_ms))
         observations_ready(n, ready->changed_ms, now_ms);
 }
 

@@ -7,14 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+// etcd refuses objects over 1.5 MiB. JSON writes some bytes as six ("\u003c" for "<"), so the JSON of an object has at
+// most 6 x 1.5 MiB = 9 MiB and the names of its members.
 enum {
-    STREAM_MAX_LINE = 8 * 1024 * 1024, // etcd refuses objects over 1.5 MiB; the JSON of one may be a few times as long
-    STREAM_KEEP = 64 * 1024,           // memory that stays allocated after a rare long line
+    STREAM_MAX_OBJECT = 16 * 1024 * 1024,
+    STREAM_KEEP = 64 * 1024, // memory that stays allocated after a rare long line
 };
 
 void line_splitter_init(struct line_splitter *s, size_t max_line)
 {
-    s->partial = BUF_INIT(max_line ? max_line : STREAM_MAX_LINE);
+    *s = (struct line_splitter){.partial = BUF_INIT(max_line ? max_line : STREAM_MAX_OBJECT)};
 }
 
 void line_splitter_done(struct line_splitter *s)
@@ -22,41 +24,67 @@ void line_splitter_done(struct line_splitter *s)
     buf_done(&s->partial);
 }
 
-static int line_too_long(const struct line_splitter *s, struct err *err)
+void line_splitter_reset(struct line_splitter *s)
 {
-    return err_set(err, ERR_LIMIT, "a line of the watch is longer than %zu bytes", s->partial.cap);
+    buf_reset(&s->partial);
+    s->skipping = false;
 }
 
-static int line_emit(const char *line, size_t len, line_fn fn, void *ctx, struct err *err)
+// Hands out what the buffer contains, and empties it.
+static int buf_emit(struct buf *b, size_t len, bool whole, text_fn fn, void *ctx, struct err *err)
+{
+    int r = len ? fn(ctx, b->data, len, whole, err) : 0;
+    if (b->size > STREAM_KEEP)
+        buf_done(b);
+    else
+        buf_reset(b);
+    return r;
+}
+
+// Hands out the beginning of a text that is longer than the buffer may be.
+static int beginning_emit(struct buf *b, const char *bytes, text_fn fn, void *ctx, struct err *err)
+{
+    (void)buf_append(b, bytes, b->cap - b->len);
+    return buf_emit(b, b->len, false, fn, ctx, err);
+}
+
+static size_t trimmed(const char *line, size_t len)
 {
     while (len && json_is_space(line[len - 1]))
         len--;
-    return len ? fn(ctx, line, len, err) : 0;
+    return len;
 }
 
-int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, line_fn fn, void *ctx, struct err *err)
+// Takes a part of a line, up to its end if `ended`.
+static int line_take(struct line_splitter *s, const char *bytes, size_t len, bool ended, text_fn fn, void *ctx,
+                     struct err *err)
+{
+    if (s->skipping)
+        return 0;
+    if (len > s->partial.cap - s->partial.len) {
+        s->skipping = true;
+        return beginning_emit(&s->partial, bytes, fn, ctx, err);
+    }
+    if (ended && !s->partial.len) { // whole lines are not copied
+        len = trimmed(bytes, len);
+        return len ? fn(ctx, bytes, len, true, err) : 0;
+    }
+    (void)buf_append(&s->partial, bytes, len);
+    return ended ? buf_emit(&s->partial, trimmed(s->partial.data, s->partial.len), true, fn, ctx, err) : 0;
+}
+
+int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, text_fn fn, void *ctx, struct err *err)
 {
     while (n) {
         const char *newline = memchr(bytes, '\n', n);
         size_t len = newline ? (size_t)(newline - bytes) : n;
-        if (len > s->partial.cap - s->partial.len)
-            return line_too_long(s, err);
-        int r = 0;
-        if (newline && !s->partial.len) {
-            r = line_emit(bytes, len, fn, ctx, err); // whole lines are not copied
-        } else {
-            (void)buf_append(&s->partial, bytes, len);
-            if (newline) {
-                r = line_emit(s->partial.data, s->partial.len, fn, ctx, err);
-                if (s->partial.size > STREAM_KEEP)
-                    buf_done(&s->partial);
-                else
-                    buf_reset(&s->partial);
-            }
-        }
+        int r = line_take(s, bytes, len, newline, fn, ctx, err);
         if (r < 0)
             return r;
-        len += newline ? 1 : 0;
+        if (newline) {
+            s->skipping = false;
+            len++;
+        }
         bytes += len;
         n -= len;
     }
@@ -114,7 +142,7 @@ int watch_event_scan(const char *line, size_t len, struct watch_event *ret, stru
     return 0;
 }
 
-bool watch_event_guess(const char *line, size_t len, struct watch_event *ret)
+bool watch_event_begins(const char *line, size_t len, struct watch_event *ret)
 {
     static const struct {
         const char *text;
@@ -126,21 +154,27 @@ bool watch_event_guess(const char *line, size_t len, struct watch_event *ret)
     };
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         size_t n = strlen(starts[i].text);
-        if (len < n + 3 || memcmp(line, starts[i].text, n) != 0 || line[n] != '{' || line[len - 1] != '}')
+        if (len < n + 3 || memcmp(line, starts[i].text, n) != 0 || line[n] != '{')
             continue;
-        *ret = (struct watch_event){starts[i].type, line + n, len - n - 1};
+        *ret = (struct watch_event){starts[i].type, line + n, len - n};
         return true;
     }
     return false;
 }
 
+bool watch_event_guess(const char *line, size_t len, struct watch_event *ret)
+{
+    if (!len || line[len - 1] != '}' || !watch_event_begins(line, len, ret))
+        return false;
+    ret->object_len--;
+    return true;
+}
+
 // A list is one JSON document, which may be too large to hold. This code follows only its outer frame: the members of
 // the document and of its metadata, and the elements of items. It skips each value inside as a whole.
 enum {
-    LIST_MAX_ITEM = 8 * 1024 * 1024,
     LIST_MAX_TEXT = 16 * 1024, // of a resourceVersion or a continue token
     LIST_MAX_KEY = 64,         // no key that matters here is longer
-    LIST_KEEP = 64 * 1024,     // memory that stays allocated after a rare large item
 };
 
 // The part of the text that may come next in the open list or object.
@@ -178,7 +212,7 @@ struct list_splitter *list_splitter_new(size_t max_item)
 {
     struct list_splitter *s = xcalloc(1, sizeof *s);
     s->key = BUF_INIT(LIST_MAX_KEY);
-    s->item = BUF_INIT(max_item ? max_item : LIST_MAX_ITEM);
+    s->item = BUF_INIT(max_item ? max_item : STREAM_MAX_OBJECT);
     s->version = BUF_INIT(LIST_MAX_TEXT);
     s->token = BUF_INIT(LIST_MAX_TEXT);
     return s;
@@ -286,22 +320,17 @@ static int frame_step(struct list_splitter *s, char c, struct err *err)
     return broken(err, "something follows its end");
 }
 
-static int item_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, list_item_fn item, void *ctx,
+static int item_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, text_fn item, void *ctx,
                      struct err *err)
 {
-    if (n > s->item.cap - s->item.len)
-        return err_set(err, ERR_LIMIT, "an item of the list is longer than %zu bytes", s->item.cap);
+    if (n > s->item.cap - s->item.len) {
+        s->capture = CAPTURE_NONE; // the rest of it
+        return beginning_emit(&s->item, bytes, item, ctx, err);
+    }
     if (ended && !s->item.len)
-        return item(ctx, bytes, n, err); // whole items are not copied
+        return item(ctx, bytes, n, true, err); // whole items are not copied
     (void)buf_append(&s->item, bytes, n);
-    if (!ended)
-        return 0;
-    int r = item(ctx, s->item.data, s->item.len, err);
-    if (s->item.size > LIST_KEEP)
-        buf_done(&s->item);
-    else
-        buf_reset(&s->item);
-    return r;
+    return ended ? buf_emit(&s->item, s->item.len, true, item, ctx, err) : 0;
 }
 
 static int text_take(struct buf *text, const char *bytes, size_t n, bool ended, struct err *err)
@@ -315,7 +344,7 @@ static int text_take(struct buf *text, const char *bytes, size_t n, bool ended, 
     return 0;
 }
 
-static int value_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, list_item_fn item, void *ctx,
+static int value_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, text_fn item, void *ctx,
                       struct err *err)
 {
     switch (s->capture) {
@@ -332,8 +361,7 @@ static int value_take(struct list_splitter *s, const char *bytes, size_t n, bool
     return 0;
 }
 
-int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, list_item_fn item, void *ctx,
-                       struct err *err)
+int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, text_fn item, void *ctx, struct err *err)
 {
     while (n) {
         size_t used = 1;

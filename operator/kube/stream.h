@@ -6,16 +6,21 @@
 #include "common/base/buf.h"
 #include "common/base/err.h"
 
+// Takes a line of a watch or an item of a list. `whole` is false if it is longer than the limit: the text is then only
+// its beginning, as long as the limit, and the rest is skipped. One object must not stop the mirror of all others.
+typedef int (*text_fn)(void *ctx, const char *text, size_t len, bool whole, struct err *err);
+
 // Lines of a watch.
 struct line_splitter {
     struct buf partial; // cap = longest line
+    bool skipping;      // the rest of a line that is too long
 };
-typedef int (*line_fn)(void *ctx, const char *line, size_t len, struct err *err);
-void line_splitter_init(struct line_splitter *s, size_t max_line); // 0 = 8 MiB
+void line_splitter_init(struct line_splitter *s, size_t max_line); // 0 = 16 MiB
 void line_splitter_done(struct line_splitter *s);
-// Calls fn for each complete line that is not empty. Stops at the first error. line_splitter_done() drops an incomplete
-// line; the next watch brings it again.
-int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, line_fn fn, void *ctx, struct err *err);
+void line_splitter_reset(struct line_splitter *s); // drops an incomplete line; the next watch brings it again
+// Calls fn for each complete line that is not empty, and for the beginning of a line that is too long. Stops at the
+// first error.
+int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, text_fn fn, void *ctx, struct err *err);
 
 enum watch_event_type { WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED, WATCH_BOOKMARK, WATCH_ERROR };
 struct watch_event {
@@ -30,15 +35,14 @@ int watch_event_scan(const char *line, size_t len, struct watch_event *ret, stru
 // end of the line. It does not check the object: if `object` is not a JSON object, call watch_event_scan(). Returns
 // false for other lines.
 bool watch_event_guess(const char *line, size_t len, struct watch_event *ret);
+// Does the same for the beginning of such a line. `object` then goes up to the end of the text.
+bool watch_event_begins(const char *line, size_t len, struct watch_event *ret);
 
 // A list from the API server.
-typedef int (*list_item_fn)(void *ctx, const char *item, size_t len, struct err *err);
-
 struct list_splitter;
-struct list_splitter *list_splitter_new(size_t max_item); // 0 = 8 MiB
+struct list_splitter *list_splitter_new(size_t max_item); // 0 = 16 MiB
 void list_splitter_free(struct list_splitter *s);
-int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, list_item_fn item, void *ctx,
-                       struct err *err);
+int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, text_fn item, void *ctx, struct err *err);
 // Call it after the last byte. ERR_PROTO if the document is not complete.
 int list_splitter_end(const struct list_splitter *s, const char **ret_resource_version, const char **ret_continue,
                       struct err *err);

@@ -62,9 +62,15 @@ static struct room *room_of(struct cluster *c, const char *name)
     return r;
 }
 
+static void settle(struct cluster *c, struct room *r)
+{
+    if (room_settle(r))
+        c->epoch++;
+}
+
 static void drop_if_void(struct cluster *c, struct room *r)
 {
-    if (r->node || !list_empty(&r->occupants))
+    if (r->node || !list_empty(&r->occupants) || !list_empty(&r->unbound))
         return;
     map_del(&c->rooms, r->name);
     room_free(r);
@@ -150,6 +156,7 @@ void cluster_set_node(struct cluster *c, const struct node *node)
     if (!r->node || !nodes_equal(r->node, node))
         c->epoch++;
     room_set_node(r, node);
+    settle(c, r);
 }
 
 void cluster_del_node(struct cluster *c, const char *name)
@@ -159,6 +166,7 @@ void cluster_del_node(struct cluster *c, const char *name)
         return;
     nodes_remove(c, r);
     room_set_node(r, NULL);
+    settle(c, r);
     c->epoch++; // no room appears, but the messages of waiting gangs change
     drop_if_void(c, r);
 }
@@ -238,11 +246,15 @@ static void replace(struct cluster *c, const char *key, struct occupant *next)
     if (next)
         move_in(c, next);
     struct occupant *old = next ? map_set(&c->occupants, key, next) : map_del(&c->occupants, key);
+    if (old)
+        move_out(c, old);
+    if (next)
+        settle(c, next->room);
     if (!old)
         return;
     if (!next || next->room != old->room || !resources_equal(&next->requests, &old->requests))
         c->epoch++;
-    move_out(c, old);
+    settle(c, old->room);
     drop_if_void(c, old->room);
     occupant_free(old);
 }
@@ -255,7 +267,10 @@ void cluster_set_pod(struct cluster *c, const struct pod *pod)
     if (node && !pod_terminal(pod)) {
         object_ref(&pod->obj);
         t = xcalloc(1, sizeof *t);
-        *t = (struct occupant){.room = room_of(c, node), .pod = pod, .requests = pod->requests};
+        *t = (struct occupant){.room = room_of(c, node),
+                               .pod = pod,
+                               .requests = pod->requests,
+                               .ours = labels_get(&pod->obj.meta.labels, "cadre.dev/group")};
     }
     replace(c, key, t);
 }

@@ -31,8 +31,8 @@ void cluster_note_outage(struct cluster *c, int64_t from_ms, int64_t until_ms);
 void cluster_clock_moved(struct cluster *c, int64_t ms);
 
 // A pod from the watch. It replaces what was known or assumed under its name. Keeps a reference. A pod that is pinned
-// but not bound counts on the node that it is pinned to. A pod on an unknown node is remembered. A terminal pod counts
-// nowhere, and a pod that is being deleted still counts.
+// but not bound counts on the node that it is pinned to, if it fits there (room_settle()). A pod on an unknown node is
+// remembered. A terminal pod counts nowhere, and a pod that is being deleted still counts.
 void cluster_set_pod(struct cluster *c, const struct pod *pod);
 void cluster_del_pod(struct cluster *c, const char *ns, const char *name);
 

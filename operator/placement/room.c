@@ -11,6 +11,7 @@ struct room *room_new(const char *name)
     struct room *r = xcalloc(1, sizeof *r);
     r->name = xstrdup(name);
     list_init(&r->occupants);
+    list_init(&r->unbound);
     return r;
 }
 
@@ -51,16 +52,35 @@ void room_set_node(struct room *r, const struct node *node)
     }
 }
 
-void room_take(struct room *r, struct occupant *t)
+static void count(struct room *r, struct occupant *t)
 {
     add(r, &t->requests, -1);
     list_append(&r->occupants, &t->link);
+    t->counted = true;
+}
+
+static void uncount(struct room *r, struct occupant *t)
+{
+    add(r, &t->requests, 1);
+    list_remove(&t->link);
+    t->counted = false;
+}
+
+void room_take(struct room *r, struct occupant *t)
+{
+    list_init(&t->link);
+    list_init(&t->unbound);
+    if (t->pod && !t->pod->node)
+        list_append(&r->unbound, &t->unbound);
+    else
+        count(r, t);
 }
 
 void room_give(struct room *r, struct occupant *t)
 {
-    add(r, &t->requests, 1);
-    list_remove(&t->link);
+    list_remove(&t->unbound);
+    if (t->counted)
+        uncount(r, t);
 }
 
 static __int128 exact_free(const struct room *r, int id)
@@ -100,4 +120,31 @@ int64_t room_fit(const struct room *r, bool empty, const struct resources *taken
         fit = MIN(fit, have / each);
     }
     return fit;
+}
+
+static void count_unbound(struct room *r, bool ours)
+{
+    LIST_FOREACH(l, &r->unbound) {
+        struct occupant *t = CONTAINER_OF(l, struct occupant, unbound);
+        if (t->ours == ours && room_fit(r, ours, &(struct resources){0}, &t->requests))
+            count(r, t);
+    }
+}
+
+bool room_settle(struct room *r)
+{
+    bool appeared = false;
+    LIST_FOREACH(l, &r->unbound) {
+        struct occupant *t = CONTAINER_OF(l, struct occupant, unbound);
+        t->was_counted = t->counted;
+        if (t->counted)
+            uncount(r, t);
+    }
+    count_unbound(r, true);
+    count_unbound(r, false);
+    LIST_FOREACH(l, &r->unbound) {
+        const struct occupant *t = CONTAINER_OF(l, struct occupant, unbound);
+        appeared |= t->was_counted && !t->counted;
+    }
+    return appeared;
 }

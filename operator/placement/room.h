@@ -12,9 +12,13 @@
 struct occupant {
     struct list link;     // in the room
     struct list of_owner; // in the owner (cluster.h); linked to itself if the pod has no owner of ours
+    struct list unbound;  // in the room, if the pod is pinned but not bound; else linked to itself
     struct room *room;
     const struct pod *pod; // a reference; NULL = assumed: we create it, and have not seen it yet
     struct resources requests;
+    bool ours;    // a pod of a gang, which may wait until others are evicted for it
+    bool counted; // it is among the occupants
+    bool was_counted;
 };
 
 struct room {
@@ -23,6 +27,7 @@ struct room {
     int64_t silent_ms;       // when it was seen to become not ready; 0 = only its condition says so
     size_t number;           // among the nodes that exist, in natural order
     struct list occupants;   // struct occupant: the pods counted here
+    struct list unbound;     // struct occupant: the pods that are pinned but not bound, counted or not
     // Allocatable minus used, by resource id. Beyond n_free nothing is known, so it is 0. Wider than an amount: sums of
     // saturated amounts stay exact, so taking an amount and giving it back leaves no trace.
     __int128 *free;
@@ -35,6 +40,10 @@ void room_free(struct room *r);
 void room_set_node(struct room *r, const struct node *node); // NULL = the node is gone
 void room_take(struct room *r, struct occupant *t);          // t moves in
 void room_give(struct room *r, struct occupant *t);          // t moves out, and belongs to the caller again
+// Call this after changes. Counts the unbound pods that kube-scheduler could bind now, and no others: a pod of a gang
+// has to fit into the empty node, any other pod beside all that are counted. Otherwise a pod that nobody can ever bind
+// would take room. Returns true if room appeared.
+bool room_settle(struct room *r);
 
 int64_t room_used(const struct room *r, int resource_id); // saturated
 

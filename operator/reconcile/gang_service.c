@@ -38,13 +38,15 @@ bool gang_service_taken(struct gang_decision *g)
 }
 
 // The API server refused the Service: another owner has the name, or a quota allows no more Services. Accepted says so,
-// and the plan tries later.
+// also while the plan tries again. Returns true if it tries later.
 static bool is_refused(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
-    if (!gang_verdict_refused_lately(g) || !missing(g))
+    if (!gang_verdict_refused_before(g) || !missing(g))
         return false;
     conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
+    if (!gang_verdict_refused_lately(g))
+        return false;
     plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
     return true;
 }

@@ -35,11 +35,16 @@ static bool forbidden(const struct gang_decision *g)
     return g->v->memory->dry_run == DRY_RUN_NONE && last_dry_run(g);
 }
 
-bool gang_verdict_refused_lately(const struct gang_decision *g)
+bool gang_verdict_refused_before(const struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
     bool of_another = m->dry_run == DRY_RUN_NONE && m->dry_run_hash && !last_dry_run(g);
-    return m->refusal_reason && m->retry_at_ms > g->v->now_ms && !of_another;
+    return m->refusal_reason && !of_another;
+}
+
+bool gang_verdict_refused_lately(const struct gang_decision *g)
+{
+    return gang_verdict_refused_before(g) && g->v->memory->retry_at_ms > g->v->now_ms;
 }
 
 static enum gang_verdict accepted(struct gang_decision *g)

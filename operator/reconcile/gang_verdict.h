@@ -15,5 +15,7 @@ enum gang_verdict gang_verdict(struct gang_decision *g);
 enum gang_verdict gang_verdict_of_change(struct gang_decision *g, bool runs);
 // Call this if the API server refused a creation. Accepted then says what that means for the template.
 void gang_verdict_refusal(struct gang_decision *g);
-// Returns true if the API server refused a creation a short time ago. A dry run of another spec does not count.
+// Returns true if the API server refused the last try of a creation. A dry run of another spec does not count.
+bool gang_verdict_refused_before(const struct gang_decision *g);
+// The same, and the next try is to wait.
 bool gang_verdict_refused_lately(const struct gang_decision *g);

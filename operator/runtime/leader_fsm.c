@@ -211,6 +211,7 @@ const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const c
                              struct arena *a)
 {
     bool resigned = f->state == LEADER_RESIGNED, renewal = !resigned && is_mine(f);
+    bool changes = update && !resigned && !renewal && f->transitions < INT32_MAX; // anybody may have written the number
     struct label watches = {ANNOTATION_WATCHES, f->rules.watches};
     struct lease l = {
         .obj.meta = {.ns = ns,
@@ -219,7 +220,7 @@ const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const c
                      .annotations = {&watches, f->rules.watches != NULL}},
         .holder = resigned ? "" : f->rules.identity,
         .duration_s = resigned ? 1 : (int32_t)((f->rules.lease_ms + 999) / 1000),
-        .transitions = f->transitions + (update && !resigned && !renewal),
+        .transitions = f->transitions + changes,
         .acquired_ms = renewal ? f->acquired_wall_ms : wall_ms,
         .renewed_ms = wall_ms,
     };

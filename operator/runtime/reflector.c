@@ -73,13 +73,22 @@ static void report_bad(struct reflector *r, const struct err *err)
         r->options.on_bad_object(r->options.ctx, store_kind(r->store), err);
 }
 
-static int on_item(void *ctx, const char *json, size_t len, struct err *err)
+// An object that is longer than the API server can store cannot be decoded, but its beginning says which one it is.
+static int too_long(const struct reflector *r, const char *json, size_t len, struct err *err)
+{
+    struct object_peek g = {0};
+    (void)object_identify(json, len, &g);
+    return err_set(err, ERR_LIMIT, "%s %s%s%s is longer than %zu bytes", kind_info(store_kind(r->store))->kind, g.ns,
+                   *g.ns ? "/" : "", g.name, len);
+}
+
+static int on_item(void *ctx, const char *json, size_t len, bool whole, struct err *err)
 {
     struct reflector *r = ctx;
     const struct object *o = NULL;
     struct err bad = ERR_INIT;
     struct object_peek g;
-    if (object_decode(store_kind(r->store), json, len, &o, &bad) < 0) {
+    if ((whole ? object_decode(store_kind(r->store), json, len, &o, &bad) : too_long(r, json, len, &bad)) < 0) {
         if (object_identify(json, len, &g))
             store_keep(r->store, &g);
         report_bad(r, &bad);
@@ -154,11 +163,27 @@ static void on_bad_change(struct reflector *r, const struct watch_event *e, cons
         store_keep(r->store, &g);
 }
 
-static int on_line(void *ctx, const char *line, size_t len, struct err *err)
+static void on_long_line(struct reflector *r, const char *line, size_t len)
+{
+    struct watch_event e = {.object = line, .object_len = len};
+    struct err bad = ERR_INIT;
+    bool begins = watch_event_begins(line, len, &e);
+    too_long(r, e.object, e.object_len, &bad);
+    if (begins)
+        on_bad_change(r, &e, &bad);
+    else
+        report_bad(r, &bad);
+}
+
+static int on_line(void *ctx, const char *line, size_t len, bool whole, struct err *err)
 {
     struct reflector *r = ctx;
     struct watch_event e;
     struct err bad = ERR_INIT;
+    if (!whole) {
+        on_long_line(r, line, len);
+        return go_on(r, err);
+    }
     if (watch_event_guess(line, len, &e) && on_change(r, &e, &bad) == 0)
         return go_on(r, err);
     if (watch_event_scan(line, len, &e, err) < 0)
@@ -250,7 +275,7 @@ static void stream_start(struct reflector *r, const struct kube_request *request
     if (listing)
         s->items = list_splitter_new(0);
     else
-        buf_reset(&r->lines.partial); // the next watch sends again what a broken watch has left here
+        line_splitter_reset(&r->lines); // the next watch sends again what a broken watch has left here
     r->stream = s;
     s->id = kube_stream(r->client, request, idle_ms, &stream_ops, s);
     if (!s->id) // the client is being freed

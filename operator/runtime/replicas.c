@@ -27,14 +27,15 @@ static bool runs(const struct object *o)
     return o && !o->meta.deleted_ms && pod_of(o)->phase == POD_RUNNING;
 }
 
-static bool is_replica(const struct object *o, const struct object *own)
+// Returns true for a pod with the labels of our own pod.
+static bool is_like(const struct object *o, const struct object *own)
 {
     for (size_t i = 0; i < ARRAY_LEN(same); i++) {
         const char *a = labels_get(&o->meta.labels, same[i]), *b = labels_get(&own->meta.labels, same[i]);
         if (!a || !b || !str_eq(a, b))
             return false;
     }
-    return str_eq(o->meta.ns, own->meta.ns) && runs(o);
+    return str_eq(o->meta.ns, own->meta.ns);
 }
 
 struct replica_names {
@@ -46,7 +47,7 @@ struct replica_names {
 static void visit(void *ctx, const struct object *o)
 {
     struct replica_names *found = ctx;
-    if (!is_replica(o, found->own))
+    if (!is_like(o, found->own) || !runs(o))
         return;
     found->names = xrealloc(found->names, found->n + 1, sizeof *found->names);
     found->names[found->n++] = o->meta.name;
@@ -101,11 +102,22 @@ static void visit_rival(void *ctx, const struct object *o)
     tell_rival(r, o, store_get(r->pods, r->ns, r->name));
 }
 
+static bool is_own(const struct replicas *r, const struct object *o)
+{
+    return str_eq(o->meta.ns, r->ns) && str_eq(o->meta.name, r->name);
+}
+
+// A look visits all pods of the cluster, so the pods of workers must not cause one.
+static bool matters(const struct replicas *r, const struct object *old, const struct object *now)
+{
+    const struct object *own = store_get(r->pods, r->ns, r->name);
+    return is_own(r, now ? now : old) || (own && ((old && is_like(old, own)) || (now && is_like(now, own))));
+}
+
 static void look_for_rivals(struct replicas *r, const struct object *old, const struct object *now)
 {
     const struct object *own = now ? store_get(r->pods, r->ns, r->name) : NULL;
-    bool is_own = own && str_eq(now->meta.ns, r->ns) && str_eq(now->meta.name, r->name);
-    if (is_own && !old)
+    if (own && !old && is_own(r, now))
         store_each(r->pods, visit_rival, r);
     else if (own && !runs(old))
         tell_rival(r, now, own);
@@ -114,8 +126,7 @@ static void look_for_rivals(struct replicas *r, const struct object *old, const 
 static void on_pod(void *ctx, const struct object *old, const struct object *now)
 {
     struct replicas *r = ctx;
-    const struct object *o = now ? now : old;
-    if (labels_get(&o->meta.labels, same[0]) && str_eq(o->meta.ns, r->ns))
+    if (matters(r, old, now))
         look(r);
     look_for_rivals(r, old, now);
 }

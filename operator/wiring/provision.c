@@ -10,6 +10,7 @@
 #include "operator/api/node.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/placementgroup.h"
+#include "operator/api/pod.h"
 #include "operator/identity/review.h"
 #include "operator/kube/inquiry.h"
 #include "operator/reconcile/bundles.h"
@@ -274,17 +275,37 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
+static void put_node(const char *ranges, const char *node, int32_t n, const char **nodes)
+{
+    int32_t first, last;
+    for (const char *text = ranges; ranges_next(&text, &first, &last);)
+        for (int32_t k = first; k <= last && k < n; k++)
+            nodes[k] = node;
+}
+
+// The status has only the first nodes. Their pods name the others.
+static void read_pods(const struct store *pods, const struct meta *m, struct arena *a, int32_t n, const char **nodes)
+{
+    const struct object *const *owned;
+    size_t n_owned = store_by_owner(pods, m, a, &owned);
+    for (size_t i = 0; i < n_owned; i++) {
+        const struct pod *p = pod_of(owned[i]);
+        if (p->node && !pod_terminal(p) && !p->obj.meta.deleted_ms)
+            put_node(labels_get(&p->obj.meta.annotations, ANNOTATION_BUNDLES), p->node, n, nodes);
+    }
+}
+
 // Reads the places from the status, which has ranges of bundles by node.
-static void read_places(const struct placementgroup *p, struct arena *a, struct bundle_places *ret)
+static void read_places(const struct placementgroup *p, const struct store *pods, struct arena *a,
+                        struct bundle_places *ret)
 {
     const struct condition *ready = condition_find(p->status.conditions, p->status.n_conditions, COND_READY);
     const int32_t n = (int32_t)MIN(bundles_count(&p->spec), (int64_t)BUNDLES_MAX); // the status may not have them yet
     const char **nodes = arena_array(a, (size_t)n, sizeof *nodes);
-    int32_t first, last;
+    if ((size_t)MAX(p->status.nodes, 0) > p->status.n_placements)
+        read_pods(pods, &p->obj.meta, a, n, nodes);
     for (size_t i = 0; i < p->status.n_placements; i++)
-        for (const char *text = p->status.placements[i].ranges; ranges_next(&text, &first, &last);)
-            for (int32_t k = first; k <= last && k < n; k++)
-                nodes[k] = p->status.placements[i].node;
+        put_node(p->status.placements[i].ranges, p->status.placements[i].node, n, nodes);
     *ret = (struct bundle_places){.n = n,
                                   .nodes = nodes,
                                   .ready = ready && ready->status == CONDITION_TRUE,
@@ -303,7 +324,7 @@ static void bundles(void *ctx, const struct provision *p, provisioner_done_fn do
     if (r == 0 && !o)
         err_set(&err, ERR_NOT_FOUND, "there is no PlacementGroup %s/%.100s", p->ns, name);
     if (o)
-        read_places(placementgroup_of(o), &a, &places);
+        read_places(placementgroup_of(o), d->stores[KIND_POD], &a, &places);
     const char *json = o ? bundle_places_write(&places, &a) : NULL;
     done(done_ctx, json, json ? strlen(json) : 0, &err);
     arena_done(&a);

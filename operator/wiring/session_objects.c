@@ -5,6 +5,7 @@
 #include "common/base/list.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "operator/api/draft.h"
 #include "operator/kube/inquiry.h"
 
@@ -68,7 +69,10 @@ static void on_renewed(void *ctx, const struct kube_response *response, const st
     struct session_object *b = ctx;
     (void)response;
     b->inquiry = NULL;
-    if (err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT)
+    if (err->code == ERR_INVALID) // the API server refuses another UID
+        log_warn("a group is not renewed for its session any more: another one has its name, or it cannot be changed",
+                 "namespace", b->ns, "name", b->name, "error", err->msg, NULL);
+    if (err->code == ERR_NOT_FOUND || err->code == ERR_INVALID)
         session_object_free(b);
     else if (err->code)
         log_warn("a group cannot be renewed for its session; the operator tries again", "error", err->msg, NULL);
@@ -93,8 +97,19 @@ static void on_timer(void *ctx)
         loop_timer_arm(s->timer, s->renew_ms);
 }
 
-void session_objects_add(struct session_objects *s, const void *lifetime, enum kind kind, const struct meta *m,
-                         bool at_once)
+static struct session_object *session_object_find(const struct session_objects *s, const void *lifetime,
+                                                  const char *uid)
+{
+    LIST_FOREACH(l, &s->list) {
+        struct session_object *b = CONTAINER_OF(l, struct session_object, link);
+        if (b->lifetime == lifetime && str_eq(b->uid, uid))
+            return b;
+    }
+    return NULL;
+}
+
+static struct session_object *session_object_new(struct session_objects *s, const void *lifetime, enum kind kind,
+                                                 const struct meta *m)
 {
     struct session_object *b = xcalloc(1, sizeof *b);
     *b = (struct session_object){.of = s,
@@ -104,6 +119,15 @@ void session_objects_add(struct session_objects *s, const void *lifetime, enum k
                                  .name = xstrdup(m->name),
                                  .uid = xstrdup(m->uid)};
     list_append(&s->list, &b->link);
+    return b;
+}
+
+void session_objects_add(struct session_objects *s, const void *lifetime, enum kind kind, const struct meta *m,
+                         bool at_once)
+{
+    struct session_object *b = session_object_find(s, lifetime, m->uid);
+    if (!b)
+        b = session_object_new(s, lifetime, kind, m);
     if (!loop_timer_armed(s->timer))
         loop_timer_arm(s->timer, s->renew_ms);
     if (at_once)

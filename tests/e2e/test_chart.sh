@@ -80,6 +80,7 @@ a label of the chart itself|invalid propertyName 'app.kubernetes.io/name'|common
 a quantity without a number|'/resources/limits/memory'|resources.limits.memory=lots
 resources of a wrong kind|'request' not allowed|resources.request.cpu=1
 a port of 0|'/networkPolicy/apiServerPorts/0'|networkPolicy.apiServerPorts[0]=0
+ports of DNS that are unset|missing property 'dnsPorts'|networkPolicy.dnsPorts=null
 ports of the API server that are unset|missing property 'apiServerPorts'|networkPolicy.apiServerPorts=null
 a name that is too long|'/fullnameOverride'|fullnameOverride=this-is-a-name-of-forty-one-characters-ab
 an interval without a unit|'/metrics/serviceMonitor/interval'|metrics.serviceMonitor.interval=30x
@@ -119,6 +120,7 @@ networkPolicy:
   ingressFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]
   apiServerTo: [{ipBlock: {cidr: 10.0.0.1/32}}]
   apiServerPorts: [7443]
+  dnsPorts: [5353]
 podDisruptionBudget: {enabled: true, maxUnavailable: 50%}
 flowSchema: {enabled: true}
 resources: {requests: {cpu: 1, memory: 64Mi}, limits: {cpu: 2, memory: 256Mi}}
@@ -179,6 +181,13 @@ test_render() {
     check "rbac.create=false renders no roles for the operator" equals "" \
         "$(render --set rbac.create=false,rbac.userRoles=false,cli.serviceAccount=false | grep rbac.authorization || true)"
     check "networkPolicy.enabled=false renders none" lacks "NetworkPolicy" "$(render --set networkPolicy.enabled=false)"
+    check "networkPolicy.dnsPorts are open" has "    - ports:
+        - port: 53
+          protocol: UDP
+        - port: 53
+          protocol: TCP
+        - port: 5353
+          protocol: UDP" "$(render --set 'networkPolicy.dnsPorts={53,5353}')"
     check "without namespaceWeights all namespaces are equal" lacks "namespace-weights" "$(render)"
     check "namespaceWeights become an option" has "- --namespace-weights=a=2,team-b=3" \
         "$(render --set namespaceWeights.team-b=3,namespaceWeights.a=2)"
@@ -209,7 +218,7 @@ node.kubernetes.io/unreachable NoSchedule -" "$(tolerated --set 'tolerations[0].
 }
 
 # rules_behave PROMTOOL: the alert fires for five minutes after a turn of 0.6 s, but not after one of 0.4 s. It also fires
-# when no replica has led for two minutes.
+# when no replica has led or run for two minutes.
 rules_behave() {
     local replica='namespace="cadre-system", pod="cadre-operator-7d9-x"' fires
     render --set metrics.prometheusRule.enabled=true | object PrometheusRule | sed -n 's/^  //; /^groups:/,$p' >"$work/rules.yaml"
@@ -218,7 +227,7 @@ rules_behave() {
         printf 'rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n- interval: 1m\n  input_series:\n'
         printf "  - {series: '%s', values: '%s'}\n" "cadre_loop_turn_seconds_count{$replica}" '0+1000x9 9002+1000x20' \
             "cadre_loop_turn_seconds_bucket{le=\"0.5\", $replica}" '0+1000x9 9001+1000x20' \
-            "leader_election_master_status{name=\"cadre-operator\", $replica}" '1x9 0x20'
+            "leader_election_master_status{name=\"cadre-operator\", $replica}" '1x9 0x20 1x9 stale'
         echo '  promql_expr_test:'
         while read -r alert minute n; do
             # shellcheck disable=SC2059
@@ -231,6 +240,9 @@ CadreLoopSlow 20 0
 CadreNoLeader 9 0
 CadreNoLeader 11 0
 CadreNoLeader 12 1
+CadreNoLeader 40 0
+CadreNoLeader 42 0
+CadreNoLeader 43 1
 TIMES
     "$1" test rules "$work/alerts.yaml"
 }

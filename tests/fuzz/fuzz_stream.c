@@ -49,10 +49,15 @@ static void check_guess(const char *line, size_t len, const struct watch_event *
     arena_done(&a);
 }
 
-static int on_line(void *ctx, const char *line, size_t len, struct err *err)
+static int on_line(void *ctx, const char *line, size_t len, bool whole, struct err *err)
 {
     struct outcome *o = ctx;
     struct watch_event e;
+    if (!whole) {
+        must(len == MAX_UNIT);
+        note(o, line, len);
+        return 0;
+    }
     must(len > 0 && len <= MAX_UNIT && !memchr(line, '\n', len));
     if (watch_event_scan(line, len, &e, err) < 0) {
         must(err->code == ERR_PROTO && err->msg[0]);
@@ -65,10 +70,11 @@ static int on_line(void *ctx, const char *line, size_t len, struct err *err)
     return 0;
 }
 
-static int on_item(void *ctx, const char *item, size_t len, struct err *err)
+static int on_item(void *ctx, const char *item, size_t len, bool whole, struct err *err)
 {
     (void)err;
-    must(len >= 2 && len <= MAX_UNIT && item[0] == '{' && (item[len - 1] == '}' || item[len - 1] == ']'));
+    must(len >= 2 && len <= MAX_UNIT && item[0] == '{');
+    must(whole ? item[len - 1] == '}' || item[len - 1] == ']' : len == MAX_UNIT);
     note(ctx, item, len);
     return 0;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/object.h"
 
+#include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/lease.h"
 #include "operator/api/object_decode.h"
+#include "operator/api/pod.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +14,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct object *decode(enum kind kind, const char *json)
@@ -141,6 +144,37 @@ static void objects_of_one_length_may_keep_more_or_less(void **state)
     }
 }
 
+// A user can store so many values in one pod.
+static const char *pod_with_many(const char *begin, const char *value, const char *end, struct buf *b)
+{
+    buf_puts(b, begin);
+    for (int i = 0; i < 200 * 1000; i++)
+        buf_printf(b, "%s\"a%d\"%s", i ? "," : "", i, value);
+    buf_puts(b, end);
+    return buf_str(b);
+}
+
+static void a_pod_with_long_lists_uses_its_node(void **state)
+{
+    (void)state;
+    static const char spec[] =
+        "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"w\",\"resources\":{\"requests\":"
+        "{\"nvidia.com/gpu\":\"8\"}}}]";
+    struct buf b = BUF_INIT(16 << 20);
+    char names[512], labels[512];
+    snprintf(names, sizeof names, "{\"metadata\":{\"name\":\"p\"},%s,\"hostAliases\":[{\"hostnames\":[", spec);
+    snprintf(labels, sizeof labels, "{%s},\"metadata\":{\"name\":\"p\",\"labels\":{", spec);
+    for (int i = 0; i < 2; i++) {
+        const char *text = i ? pod_with_many(labels, ":\"\"", "}}}", &b) : pod_with_many(names, "", "]}]}}", &b);
+        const struct object *o = decode(KIND_POD, text);
+        assert_string_equal(pod_of(o)->node, "n1");
+        assert_int_equal(resources_get(&pod_of(o)->requests, RESOURCE_GPU), 8000);
+        object_unref(o);
+        buf_reset(&b);
+    }
+    buf_done(&b);
+}
+
 static void another_kind_is_refused(void **state)
 {
     (void)state;
@@ -182,6 +216,7 @@ int main(void)
         cmocka_unit_test(what_is_missing_is_null_or_zero),
         cmocka_unit_test(an_object_lives_as_long_as_someone_holds_it),
         cmocka_unit_test(objects_of_one_length_may_keep_more_or_less),
+        cmocka_unit_test(a_pod_with_long_lists_uses_its_node),
         cmocka_unit_test(another_kind_is_refused),
         cmocka_unit_test(resource_versions_have_an_order),
     };

@@ -106,6 +106,23 @@ static void what_failed_is_tried_again(void **state)
     stub_answer(next(), 200, "{}");
 }
 
+// Writes of the status come without a renewal. The API server refuses to delete an older version.
+static void only_the_newest_version_that_was_seen_is_deleted(void **state)
+{
+    (void)state;
+    start(1);
+    put_group("17", "");
+    put_group("17", "");
+    abandoned_start(t.abandoned);
+    struct stub_call *call = next();
+    assert_string_equal(call->request.resource_version, "2");
+    stub_answer(call, 409, "{\"kind\":\"Status\",\"code\":409,\"reason\":\"Conflict\"}"); // it was renewed meanwhile
+    put_group("18", "");
+    call = next(); // nobody has renewed it again
+    assert_string_equal(call->request.resource_version, "3");
+    stub_answer(call, 200, "{}");
+}
+
 static void others_stay(void **state)
 {
     (void)state;
@@ -146,6 +163,7 @@ int main(void)
         cmocka_unit_test_teardown(one_that_nobody_renews_goes, teardown),
         cmocka_unit_test_teardown(so_does_a_placementgroup, teardown),
         cmocka_unit_test_teardown(what_failed_is_tried_again, teardown),
+        cmocka_unit_test_teardown(only_the_newest_version_that_was_seen_is_deleted, teardown),
         cmocka_unit_test_teardown(others_stay, teardown),
         cmocka_unit_test_teardown(a_renewal_counts_from_when_it_is_seen, teardown),
         cmocka_unit_test_teardown(only_the_leader_deletes, teardown),

@@ -267,6 +267,25 @@ static void a_spec_that_is_forbidden_while_the_one_before_runs_is_tried_ever_mor
     assert_true(n.memory.retry_at_ms - 10000 > first_wait);
 }
 
+static void a_service_that_is_refused_while_the_gang_runs_is_tried_ever_more_slowly(void **state)
+{
+    (void)state;
+    struct action service = {.kind = ACTION_CREATE_SERVICE};
+    const struct plan waits = {0}, tries = {.actions = &service, .n = 1};
+    int64_t now = 1000, waited = 0;
+    assert_int_equal(passes(42, POD), 0);
+    assert_false(observations_calm(&n, &waits, now));
+    for (int i = 0; i < 3; i++) {
+        observations_refused(&n, 0, REASON_NAME_CONFLICT, "taken", now);
+        assert_true(n.memory.retry_at_ms - now > waited);
+        waited = n.memory.retry_at_ms - now;
+        assert_false(observations_calm(&n, &waits, n.memory.retry_at_ms - 1));
+        now = n.memory.retry_at_ms;
+        assert_false(observations_calm(&n, &tries, now));
+    }
+    assert_true(observations_calm(&n, &waits, now)); // there is a Service, so nothing is tried
+}
+
 static void what_becomes_ready_and_fails_again_waits_longer_each_time(void **state)
 {
     (void)state;
@@ -301,6 +320,7 @@ int main(void)
         T(giving_back_after_a_refusal_does_not_wait_twice),
         T(a_bound_gang_forgets_the_trouble_but_not_what_it_needs),
         T(a_spec_that_is_forbidden_while_the_one_before_runs_is_tried_ever_more_slowly),
+        T(a_service_that_is_refused_while_the_gang_runs_is_tried_ever_more_slowly),
         T(what_becomes_ready_and_fails_again_waits_longer_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

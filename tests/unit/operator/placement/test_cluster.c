@@ -124,6 +124,66 @@ static void a_pinned_pod_counts_on_its_pin_until_it_is_bound(void **state)
     assert_int_equal(gpus_used(c, "n2"), 0);
 }
 
+static void set_pinned(struct cluster *c, const char *name, const char *amounts, bool ours)
+{
+    static struct label group = {"cadre.dev/group", "g"};
+    struct pod *p = build_pod(name, NULL, amounts);
+    p->pin = "n1";
+    p->phase = POD_PENDING;
+    p->obj.meta.labels = ours ? (struct labels){&group, 1} : (struct labels){0};
+    cluster_set_pod(c, p);
+    object_unref(&p->obj);
+}
+
+static void a_pinned_pod_that_can_never_be_bound_takes_nothing(void **state)
+{
+    struct cluster *c = *state;
+    set_pinned(c, "huge", "gpu=1000", false); // its node is not known yet
+    set_pinned(c, "label", "gpu=1000", true); // anybody can set the label
+    set_node(c, "n1", "gpu=8");
+    assert_int_equal(gpus_used(c, "n1"), 0);
+    cluster_del_node(c, "n1");
+    cluster_del_pod(c, "ml", "huge");
+    set_node(c, "n1", "gpu=2000"); // the node has grown
+    assert_int_equal(gpus_used(c, "n1"), 1000);
+}
+
+static void a_pinned_pod_of_another_takes_only_what_the_others_leave(void **state)
+{
+    struct cluster *c = *state;
+    set_node(c, "n1", "gpu=8");
+    set_pinned(c, "a", "gpu=6", false);
+    assert_int_equal(gpus_used(c, "n1"), 6);
+    uint64_t before = cluster_epoch(c);
+    set_pod(c, "b", "n1", "gpu=3"); // bound: now the first one cannot be
+    assert_int_equal(gpus_used(c, "n1"), 3);
+    assert_true(cluster_epoch(c) > before);
+    before = cluster_epoch(c);
+    set_pinned(c, "c", "gpu=5", false);
+    assert_int_equal(gpus_used(c, "n1"), 8);
+    assert_true(cluster_epoch(c) == before);
+    cluster_del_pod(c, "ml", "c");
+    cluster_del_pod(c, "ml", "b");
+    assert_int_equal(gpus_used(c, "n1"), 6); // it fits again
+    set_pod(c, "a", "n1", "gpu=6");
+    assert_int_equal(gpus_used(c, "n1"), 6);
+    cluster_del_pod(c, "ml", "a");
+    assert_int_equal(gpus_used(c, "n1"), 0);
+}
+
+// The gang was planned as if pods of lower priority were gone.
+static void a_pinned_pod_of_a_gang_takes_its_room_while_others_are_evicted(void **state)
+{
+    struct cluster *c = *state;
+    set_node(c, "n1", "gpu=8");
+    set_pod(c, "low", "n1", "gpu=8");
+    set_pinned(c, "foreign", "gpu=2", false);
+    set_pinned(c, "g-0", "gpu=8", true);
+    assert_int_equal(gpus_used(c, "n1"), 16);
+    cluster_del_pod(c, "ml", "low");
+    assert_int_equal(gpus_used(c, "n1"), 8);
+}
+
 static void a_pod_that_is_nowhere_takes_nothing(void **state)
 {
     struct cluster *c = *state;
@@ -308,6 +368,9 @@ int main(void)
         TEST(a_node_is_not_silent_while_the_api_server_is_just_back),
         TEST(a_pod_seen_again_replaces_itself),
         TEST(a_pinned_pod_counts_on_its_pin_until_it_is_bound),
+        TEST(a_pinned_pod_that_can_never_be_bound_takes_nothing),
+        TEST(a_pinned_pod_of_another_takes_only_what_the_others_leave),
+        TEST(a_pinned_pod_of_a_gang_takes_its_room_while_others_are_evicted),
         TEST(a_pod_that_is_nowhere_takes_nothing),
         TEST(a_terminal_pod_takes_nothing),
         TEST(a_terminating_pod_holds_its_room_until_it_is_gone),

@@ -25,9 +25,7 @@ static bool was_scheduled(const struct workergroup *wg)
 
 static void note(struct observations *n, const struct object *object, const struct plan *p, int64_t now_ms)
 {
-    (void)now_ms;
-    bool trouble = n->memory.rollbacks || n->memory.n_contended;
-    if (!p->rolls_back && !p->n_contended && trouble && was_scheduled(workergroup_of(object)))
+    if (was_scheduled(workergroup_of(object)) && observations_calm(n, p, now_ms))
         observations_bound(n);
 }
 

@@ -13,9 +13,7 @@ static void note(struct observations *n, const struct object *object, const stru
 {
     const struct placementgroup_status *s = &placementgroup_of(object)->status;
     const struct condition *ready = condition_find(s->conditions, s->n_conditions, COND_READY);
-    (void)p;
-    bool trouble = n->memory.rollbacks || n->memory.n_contended;
-    if (ready && ready->status == CONDITION_TRUE && trouble && n->memory.retry_at_ms <= now_ms)
+    if (ready && ready->status == CONDITION_TRUE && observations_calm(n, p, now_ms))
         observations_ready(n, ready->changed_ms, now_ms);
 }
 

@@ -375,6 +375,9 @@ static void what_is_written_follows_client_go(void **state)
     json = written(&f, true);
     assert_non_null(strstr(json, "\"resourceVersion\":\"7\""));
     assert_non_null(strstr(json, "\"leaseTransitions\":4,\"acquireTime\":\"2023-11-14T22:13:20.000000Z\""));
+    theirs = record("8", "you", 15, INT32_MAX);
+    feed(&f, LEADER_GOT, &theirs, 0);
+    assert_non_null(strstr(written(&f, true), "\"leaseTransitions\":2147483647"));
     f = elected_at(0);
     json = written(&f, true); // a renewal keeps the time of the election
     assert_non_null(strstr(json, "\"leaseTransitions\":0,\"acquireTime\":\"2020-09-13T12:26:40.000000Z\","

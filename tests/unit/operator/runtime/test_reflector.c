@@ -370,6 +370,50 @@ static void a_bad_object_is_told_and_does_not_stop_the_others(void **state)
     assert_string_equal(held(), "a@1 b@11 ");
 }
 
+// Says the beginning of a text, 16 MiB of blanks, and its end.
+static void say_long(struct stub_call *call, const char *begin, const char *end)
+{
+    static char blanks[64 * 1024];
+    memset(blanks, ' ', sizeof blanks);
+    say(call, begin);
+    for (int i = 0; i < 256; i++)
+        stub_data(call, blanks, sizeof blanks);
+    say(call, end);
+}
+
+#define LONG(name, version)                                                                                           \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ml\",\"uid\":\"u-" name "\",\"resourceVersion\":\"" version \
+    "\"},"
+
+static void an_event_that_is_too_long_is_told_and_does_not_stop_the_others(void **state)
+{
+    (void)state;
+    struct stub_call *watch = synced();
+    say_long(watch, "{\"type\":\"MODIFIED\",\"object\":" LONG("a", "11"),
+             "\"x\":1}}\n" EVENT("ADDED", OBJECT("c", "12")));
+    assert_trace("bad(Service ml/a is longer than 16777188 bytes) ");
+    assert_string_equal(held(), "a@1 b@2 c@12 "); // as one that cannot be decoded
+    say_long(watch, "{\"type\":\"DELETED\",\"object\":" LONG("a", "13"), "\"x\":1}}\n");
+    assert_string_equal(held(), "b@2 c@12 ");
+    buf_reset(&t.trace);
+    stub_end(watch);
+    assert_string_equal(expect(VERB_WATCH)->request.resource_version, "12");
+    assert_trace("");
+}
+
+static void an_item_that_is_too_long_is_told_and_does_not_stop_the_others(void **state)
+{
+    (void)state;
+    stub_answer(synced(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    buf_reset(&t.trace);
+    struct stub_call *list = expect(VERB_LIST);
+    say_long(list, "{\"metadata\":{\"resourceVersion\":\"50\"},\"items\":[" LONG("a", "40"),
+             "\"x\":1}," OBJECT("c", "41") "]}");
+    stub_end(list);
+    assert_trace("bad(Service ml/a is longer than 16777216 bytes) ");
+    assert_string_equal(held(), "a@1 c@41 "); // "a" is not gone
+}
+
 static void a_list_that_is_older_than_the_watch_means_a_restored_backup(void **state)
 {
     (void)state;
@@ -574,6 +618,8 @@ int main(void)
         REFLECTOR_TEST(a_page_that_fails_is_asked_for_again),
         REFLECTOR_TEST(it_tries_again_at_once_when_the_server_is_known_to_be_back),
         REFLECTOR_TEST(a_bad_object_is_told_and_does_not_stop_the_others),
+        REFLECTOR_TEST(an_event_that_is_too_long_is_told_and_does_not_stop_the_others),
+        REFLECTOR_TEST(an_item_that_is_too_long_is_told_and_does_not_stop_the_others),
         REFLECTOR_TEST(a_list_that_is_older_than_the_watch_means_a_restored_backup),
         REFLECTOR_TEST(an_older_object_in_a_newer_list_means_a_restored_backup),
         REFLECTOR_TEST(a_known_object_that_becomes_bad_stays_as_it_was),

@@ -20,12 +20,14 @@ static struct store *pods;
 static struct replicas *r;
 static unsigned version;
 static const char *names; // of the replicas
+static int changes;
 static char rivals[256];
 
 static void on_change(void *ctx, const char *now)
 {
     (void)ctx;
     names = now;
+    changes++;
 }
 
 static void on_rival(void *ctx, const char *ns, const char *pod, const char *watches)
@@ -104,6 +106,28 @@ static void changes_are_seen(void **state)
     assert_string_equal(names, "[\"cadre-operator-b\"]");
 }
 
+static void a_pod_of_a_worker_changes_nothing(void **state)
+{
+    (void)state;
+    static const char worker[] =
+        "{\"metadata\":{\"name\":\"w-0\",\"namespace\":\"cadre-system\",\"uid\":\"u-w\",\"resourceVersion\":\"1000\","
+        "\"labels\":"
+        "{\"app.kubernetes.io/name\":\"cadre\",\"app.kubernetes.io/instance\":\"cadre\",\"cadre.dev/group\":\"w\"}},"
+        "\"spec\":{\"containers\":[]},\"status\":{\"phase\":\"Running\"}}";
+    const struct object *o;
+    struct err err = ERR_INIT;
+    running("cadre-operator-b");
+    changes = 0;
+    assert_int_equal(object_decode(KIND_POD, worker, strlen(worker), &o, &err), 0);
+    store_put(pods, o);
+    object_unref(o);
+    store_gone(pods, "cadre-system", "w-0");
+    assert_int_equal(changes, 0);
+    store_gone(pods, "cadre-system", "cadre-operator-b");
+    assert_int_equal(changes, 1);
+    assert_null(names);
+}
+
 static void without_our_own_pod_nothing_is_known(void **state)
 {
     (void)state;
@@ -142,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_pods_with_our_labels_that_run, start, stop),
         cmocka_unit_test_setup_teardown(changes_are_seen, start, stop),
+        cmocka_unit_test_setup_teardown(a_pod_of_a_worker_changes_nothing, start, stop),
         cmocka_unit_test_setup_teardown(operators_of_other_installations_that_watch_the_same_are_told_of, start, stop),
         cmocka_unit_test_setup_teardown(operators_that_watch_other_namespaces_are_no_rivals, start, stop),
         cmocka_unit_test_setup_teardown(without_our_own_pod_nothing_is_known, start, stop),

@@ -2,6 +2,7 @@
 // Groups that clients create and delete, and how objects of a session are renewed.
 #include "operator/wiring/provision.h"
 
+#include "common/base/buf.h"
 #include "common/base/str.h"
 #include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
@@ -29,7 +30,7 @@ static struct {
     struct provisioning *provisioning;
     struct provisioner p;
     struct err err;
-    char json[512];
+    char json[16 * 1024];
     int answers;
 } t;
 
@@ -181,6 +182,35 @@ static void one_that_somebody_deleted_is_not_renewed(void **state)
     create(BOUND, &session);
     stub_fail(next(VERB_PATCH_MERGE, KIND_WORKERGROUP), ERR_NOT_FOUND, "there is none");
     assert_true(stub_quiet(t.client));
+}
+
+static void another_one_with_its_name_is_not_renewed(void **state)
+{
+    (void)state;
+    teardown(NULL);
+    start(1);
+    create(BOUND, &session);
+    stub_answer(next(VERB_PATCH_MERGE, KIND_WORKERGROUP), 409,
+                "{\"kind\":\"Status\",\"code\":409,\"reason\":\"Conflict\",\"message\":\"try again\"}");
+    stub_answer(
+        next(VERB_PATCH_MERGE, KIND_WORKERGROUP), 422,
+        "{\"kind\":\"Status\",\"code\":422,\"reason\":\"Invalid\",\"message\":\"metadata.uid: field is immutable\"}");
+    assert_true(stub_quiet(t.client));
+}
+
+static void one_that_is_asked_for_again_is_renewed_once_each_time(void **state)
+{
+    (void)state;
+    create(BOUND, &session);
+    for (int i = 0; i < 2; i++) {
+        ask(t.p.create, BOUND, &session);
+        allow("create");
+        stub_fail(next(VERB_CREATE, KIND_WORKERGROUP), ERR_EXISTS, "it is there");
+        stub_answer(next(VERB_PATCH_MERGE, KIND_WORKERGROUP), 200, "{}");
+    }
+    t.p.ended(t.p.ctx, &session, false);
+    stub_answer(next(VERB_DELETE, KIND_WORKERGROUP), 200, "{}");
+    assert_true(stub_quiet(t.client)); // one object, so one deletion
 }
 
 static void it_goes_when_the_session_says_goodbye(void **state)
@@ -387,6 +417,32 @@ static void where_bundles_are_is_what_the_status_says(void **state)
     assert_int_equal(t.err.code, ERR_INVALID);
 }
 
+// The status has the first 1,000 nodes.
+static void the_pods_name_the_nodes_that_the_status_leaves_out(void **state)
+{
+    (void)state;
+    struct buf b = BUF_INIT(1 << 20);
+    buf_puts(
+        &b,
+        "{\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"900\"},\"spec\":{"
+        "\"bundles\":[{\"count\":1001,\"resources\":{}}]},\"status\":{\"bundles\":1001,\"nodes\":1001,\"conditions\":["
+        "{\"type\":\"Ready\",\"status\":\"True\"}],\"placements\":[");
+    for (int i = 0; i < 1000; i++)
+        buf_printf(&b, "%s{\"node\":\"n%d\",\"bundles\":\"%d\"}", i ? "," : "", i, i);
+    buf_puts(&b, "]}}");
+    store_put_json(t.stores[KIND_PLACEMENTGROUP], buf_str(&b));
+    buf_done(&b);
+    store_put_json(
+        t.stores[KIND_POD],
+        "{\"metadata\":{\"name\":\"pool-plg-0-1000\",\"namespace\":\"ml\",\"uid\":\"u-2\",\"resourceVersion\":\"1\","
+        "\"labels\":{\"cadre.dev/group\":\"pool-plg\"},\"annotations\":{\"cadre.dev/bundles\":\"1000\"},"
+        "\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/"
+        "v1alpha1\",\"kind\":\"PlacementGroup\",\"name\":\"pool\",\"uid\":"
+        "\"u-1\",\"controller\":true}]},\"spec\":{\"nodeName\":\"n1000\"},\"status\":{\"phase\":\"Running\"}}");
+    ask(t.p.bundles, "{\"placementGroup\":\"pool\"}", NULL);
+    assert_non_null(strstr(t.json, "\"n999\",\"n1000\"]}"));
+}
+
 static void put_node(const char *name, const char *ready, bool cordoned)
 {
     char json[512];
@@ -420,6 +476,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_the_api_server_says_is_passed_on, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_renewed_while_the_session_lives, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_somebody_deleted_is_not_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_one_with_its_name_is_not_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_asked_for_again_is_renewed_once_each_time, setup, teardown),
         cmocka_unit_test_setup_teardown(it_goes_when_the_session_says_goodbye, setup, teardown),
         cmocka_unit_test_setup_teardown(also_if_it_says_so_before_the_group_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_request_takes_it_over, setup, teardown),
@@ -432,6 +490,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_without_an_agent_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_placementgroup_is_made_kept_and_dropped_alike, setup, teardown),
         cmocka_unit_test_setup_teardown(where_bundles_are_is_what_the_status_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_pods_name_the_nodes_that_the_status_leaves_out, setup, teardown),
         cmocka_unit_test_setup_teardown(the_capacity_is_that_of_the_nodes_where_pods_can_go, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
