@@ -59,4 +59,6 @@ void session_refuse(struct session *s, uint32_t id, const struct err *err);
 // The group that a request names, or the session's default. NULL: ERR_FORBIDDEN, ERR_INVALID, ERR_NOT_FOUND.
 struct group *session_group(struct session *s, const struct call_head *head, struct err *err);
 void session_flow(struct session *s); // decides whether the session is read
+// False: the client leaves so many answers unread that not even the rest of a body that has begun is read (peer.h).
+bool session_takes_body(const struct session *s);
 bool session_ended(const struct session *s);
