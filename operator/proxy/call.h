@@ -59,6 +59,7 @@ struct args {
     size_t want;                // parked: the call can be sent once this many bytes are in `body`
     size_t charged;             // to the session, while they wait
     struct split_stream *split; // splits a batch that passes, until all of it has arrived; NULL = nothing is split
+    size_t repeated;            // bytes that `split` keeps until padding repeats them
 };
 
 // The answer of a call, until its client has it. Private to answer.c: all others call the functions of answer.h.

@@ -450,6 +450,39 @@ static char *document(const char *head, const char *values, size_t n_values, siz
     return doc;
 }
 
+// Padding repeats the row once all of it has arrived. Until then, the client must be read.
+static void a_row_that_padding_repeats_may_be_longer_than_what_may_wait(void **state)
+{
+    enum { ROW = 3 << 20 };
+    struct world *w = *state;
+    char head[128], *values = many(ROW);
+    size_t len;
+    w->f.router.config.high_mark = MIB;
+    w->f.router.config.low_mark = w->f.router.config.pause_mark = MIB / 2;
+    w->f.router.config.resume_mark = MIB / 4;
+    snprintf(head, sizeof head, "{\"x\":{\"dtype\":\"U8\",\"shape\":[1,%d],\"data_offsets\":[0,%d]}}", ROW, ROW);
+    char *doc = document(head, values, ROW, &len);
+    struct call_pieces b = call_pieces(1, "{\"method\":\"add\",\"pad\":true}", doc, len);
+    b.dispatch = RECORD_DP_COMPUTE_PROTO;
+    while (b.at < b.len) {
+        sends(w, &b, MIB / 4);
+        for (int i = 0; i < WORLD; i++)
+            wire_pass(&w->workers[i].wire);
+        router_turn(&w->f.router);
+        assert_true(w->c.session->peer.read);
+    }
+    for (int i = 0; i < WORLD; i++) {
+        struct wire_record *r = wire_next(&w->workers[i].wire);
+        assert_true(r && r->h.type == RECORD_CALL && r->len > ROW);
+        assert_memory_equal(r->body + r->len - ROW, values, ROW);
+        free(r);
+    }
+    assert_in_range(quota_used(w->c.session->quota), 0, 4096);
+    assert_int_equal(w->c.session->parked, 0);
+    free(doc);
+    free(values);
+}
+
 #define X8 "{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}"
 
 static void split_batch(struct world *w, struct call_pieces *b, const char *values, size_t n)
@@ -598,6 +631,7 @@ int main(void)
         T(a_death_ends_a_result_that_has_begun),
         T(a_cancel_ends_a_result_that_has_begun),
         T(a_batch_that_is_too_short_or_too_long_runs_nowhere),
+        T(a_row_that_padding_repeats_may_be_longer_than_what_may_wait),
         T(results_whose_tensors_lie_otherwise_are_joined_all_the_same),
         T(a_rank_whose_turn_it_is_not_is_held),
         T(long_results_that_come_at_once_are_joined_little_by_little),
