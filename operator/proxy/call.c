@@ -173,6 +173,8 @@ int call_slot_send(struct call_slot *slot, const struct record_part *part, struc
     struct member *m = slot->member;
     if (!m)
         return 0;
+    if (!blob_pays_beside(part->blob, c->quota, sizeof *part)) // each rank's queue keeps a part until the rank reads it
+        return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->req.method);
     if (record_stream_add(&slot->sending, part, 1, err) < 0)
         return err_set(err, ERR_THROTTLED,
                        "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",

@@ -110,7 +110,7 @@ enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MA
 
 // `copied`: bytes of its body, if the body has to be copied. NULL: over the session's memory.
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied);
-// Charges copies of its body, until the call is over. False: no room.
+// Charges copies of its body, or the lists of its parts, until the call is over. False: no room.
 bool call_pays_copies(struct call *c, size_t bytes);
 // Changes the state, and removes the call from the list in which it waits. A caller that lets it wait puts it into
 // another list.
@@ -123,7 +123,7 @@ int call_slot_begin(struct call *c, struct member *m, const struct record_header
 // The slot of a rank that has the call and has not answered, else NULL.
 struct call_slot *call_slot_of(struct call *c, const struct member *m);
 // Sends the rank a further part of the arguments. Nothing happens if the rank does not have the call any more.
-// ERR_THROTTLED.
+// ERR_THROTTLED, ERR_LIMIT.
 int call_slot_send(struct call_slot *slot, const struct record_part *part, struct err *err);
 void call_slot_send_end(struct call_slot *slot);      // the last part was sent
 size_t call_slot_waits(const struct call_slot *slot); // bytes of the call that wait for the rank to read them

@@ -146,6 +146,31 @@ static void a_piece_is_held_once_for_all_ranks(void **state)
     free(args);
 }
 
+// Each of the ranks' queues keeps a part for each piece, which is more than the bytes of a short piece.
+static void what_the_queues_of_the_ranks_keep_for_short_pieces_is_charged(void **state)
+{
+    enum { PIECES = 5000 };
+    struct world *w = *state;
+    char *args = many(PIECES + 1);
+    struct call_pieces b = call_pieces(1, ADD, args, PIECES);
+    size_t parts = 0;
+    args[PIECES] = 0;
+    sends(w, &b, b.len - PIECES + 1);
+    size_t before = quota_used(w->c.session->quota);
+    while (b.at < b.len - 1)
+        sends(w, &b, 1);
+    for (uint32_t i = 0; i < WORLD; i++)
+        parts += (PIECES - 2) * sizeof(struct record_part);
+    assert_true(quota_used(w->c.session->quota) >= before + parts + (PIECES - 2) * (size_t)256);
+    for (uint32_t i = 0; i < WORLD; i++)
+        wire_pass(&w->workers[i].wire);
+    assert_in_range(quota_used(w->c.session->quota), 0, 8192);
+    sends_rest(w, &b);
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_true(worker_takes(&w->workers[i], args));
+    free(args);
+}
+
 static void the_slowest_rank_has_the_sender_told_to_hold_it(void **state)
 {
     struct world *w = *state;
@@ -614,6 +639,7 @@ int main(void)
         T(ranks_get_it_while_it_comes_and_run_it_when_it_is_whole),
         T(an_id_is_in_use_before_its_call_is_whole),
         T(a_piece_is_held_once_for_all_ranks),
+        T(what_the_queues_of_the_ranks_keep_for_short_pieces_is_charged),
         T(the_slowest_rank_has_the_sender_told_to_hold_it),
         T(several_that_are_held_do_not_hold_up_each_other),
         T(a_cancel_in_the_middle_leaves_nothing_behind),
