@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RANKS_PER_UNIT = 16 }; // to send a call to one more rank is much less work than to read one
+
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied)
 {
     uint32_t n = request_ranks(q);
@@ -41,6 +43,11 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
         tenant_deadline(c->tenant, &c->deadline, c->begun_ms + q->timeout_ms);
     }
     return c;
+}
+
+unsigned call_work(const struct call *c)
+{
+    return 1 + c->n_slots / RANKS_PER_UNIT;
 }
 
 bool call_pays_copies(struct call *c, size_t bytes)

@@ -112,6 +112,8 @@ enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MA
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied);
 // Charges copies of its body, or the lists of its parts, until the call is over. False: no room.
 bool call_pays_copies(struct call *c, size_t bytes);
+// Returns the work to send the call or to end it, in calls of one rank.
+unsigned call_work(const struct call *c);
 // Changes the state, and removes the call from the list in which it waits. A caller that lets it wait puts it into
 // another list.
 void call_become(struct call *c, enum call_state next);

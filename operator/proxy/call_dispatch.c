@@ -416,12 +416,15 @@ static void call_resubmit(struct call *c)
 // Sends calls until one has to wait. False: the work is used up.
 static bool release_queue(const struct group *g, const struct session *s, unsigned *work)
 {
-    for (const struct list *first; (first = wait_queue_first(g, s)); --*work) {
+    for (const struct list *first; (first = wait_queue_first(g, s));) {
+        struct call *c = CONTAINER_OF(first, struct call, link);
+        unsigned takes = call_work(c);
         if (*work == 0)
             return false;
-        call_resubmit(CONTAINER_OF(first, struct call, link));
+        call_resubmit(c);
         if (wait_queue_first(g, s) == first)
             return true;
+        *work -= MIN(*work, takes);
     }
     return true;
 }

@@ -127,10 +127,11 @@ static void fail_call(const struct member *m, struct call_slot *slot)
 static bool fail_calls(struct member *m, unsigned *work)
 {
     LIST_FOREACH(l, &m->pending) {
+        struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
         if (*work == 0)
             return false;
-        --*work;
-        fail_call(m, CONTAINER_OF(l, struct call_slot, pending));
+        *work -= MIN(*work, call_work(slot->call));
+        fail_call(m, slot);
     }
     list_remove(&m->failing);
     if (m->gone)
@@ -274,7 +275,7 @@ static bool refuse_all(struct group *g, unsigned *work)
         struct call *c = CONTAINER_OF(l, struct call, of_group);
         if (*work == 0)
             return false;
-        --*work;
+        *work -= MIN(*work, call_work(c));
         call_refuse(c, ERR_GONE, "%s was deleted while %s() was pending", g->key, c->req.method);
     }
     return true;
@@ -297,10 +298,12 @@ static bool end_gone(struct tenant *t, unsigned *work)
 static bool time_out(struct tenant *t, unsigned *work)
 {
     int64_t now = clock_mono_ms(t->router->config.clock);
-    for (struct deadline *first; (first = deadlines_first(&t->deadlines)) && first->at <= now; --*work) {
+    for (struct deadline *first; (first = deadlines_first(&t->deadlines)) && first->at <= now;) {
+        struct call *c = CONTAINER_OF(first, struct call, deadline);
         if (*work == 0)
             return false;
-        call_timeout(CONTAINER_OF(first, struct call, deadline));
+        *work -= MIN(*work, call_work(c));
+        call_timeout(c);
     }
     return true;
 }
