@@ -186,6 +186,9 @@ static int read_head(const struct session *s, const struct record *rec, struct r
         return err_set(err, ERR_INVALID,
                        "this version does not support arguments in parts; send a list with one element per rank");
     int r = record_call_decode(rec->body, rec->len, parts, err);
+    if (r == 0 && parts->head_len > CALL_HEAD_MAX)
+        r = err_set(err, ERR_LIMIT, "the head of the call has %zu bytes; at most %d", parts->head_len, CALL_HEAD_MAX);
+    tenant_spend(s->tenant, r == 0 ? parts->head_len / TENANT_UNIT_BYTES : 0);
     if (r == 0)
         r = call_head_decode(parts->head, parts->head_len, head, err);
     return r < 0 ? r : check_counts(s, err);
