@@ -96,6 +96,8 @@ static void note_unsent(struct member *m)
 
 static const char *may_have_run(const struct call_slot *slot)
 {
+    if (slot->call->state == CALL_STREAMING)
+        return "its ranks received only a part of its arguments, and it has not run";
     if (!slot->unsent)
         return "it may have run";
     return slot->call->n == 1 ? "the call was not sent to this rank, and has not run"

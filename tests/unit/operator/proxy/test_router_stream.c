@@ -251,7 +251,9 @@ static void a_rank_that_dies_ends_it_for_the_others(void **state)
     assert_null(wire_next(&w->workers[0].wire));
     worker_hang_up(&w->f, &w->workers[1]);
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137, NULL);
-    hears(w, "1 ERROR rank=1 exit=137 UNAVAILABLE*");
+    hears(w, "1 ERROR rank=1 exit=137 UNAVAILABLE rank 1 of ml/llama (pod llama-1-0 on node n1) exited with code 137 "
+             "while add() was pending; its ranks received only a part of its arguments, and it has not run");
+    assert_true(w->c.unsent);
     takes_cancel(w, 0);
     assert_int_equal(w->f.router.n_calls, 0);
     sends_rest(w, &b);
