@@ -121,9 +121,10 @@ bool blob_recharge(struct blob *b, struct quota *quota)
 {
     if (quota == b->quota || b->area)
         return true;
-    quota_refund(b->quota, b->size); // first, because a quota that is above both may not have room for it twice
-    if (!quota_charge(quota, b->size)) {
-        quota_take_back(b->quota, b->size);
+    size_t charged = b->size + b->beside;
+    quota_refund(b->quota, charged); // first, because a quota that is above both may not have room for it twice
+    if (!quota_charge(quota, charged)) {
+        quota_take_back(b->quota, charged);
         return false;
     }
     quota_unref(b->quota);
@@ -131,9 +132,19 @@ bool blob_recharge(struct blob *b, struct quota *quota)
     return true;
 }
 
+bool blob_pays_beside(struct blob *b, struct quota *quota, size_t n)
+{
+    if (!b->quota && !b->size)
+        b->quota = quota_ref(quota);
+    if (!quota_charge(b->quota, n))
+        return false;
+    b->beside += n;
+    return true;
+}
+
 bool blob_is_charged(const struct blob *b)
 {
-    return b->quota != NULL;
+    return b->quota && !b->area;
 }
 
 struct blob *blob_ref(struct blob *b)
@@ -146,14 +157,15 @@ void blob_unref(struct blob *b)
 {
     if (!b || --b->refs)
         return;
+    quota_refund(b->quota, b->size + b->beside);
     if (b->area) {
         if (b->area->give)
             b->area->give(b->area, b->data, b->tag);
         area_unref(b->area);
+        quota_unref(b->quota);
         block_free(b);
         return;
     }
-    quota_refund(b->quota, b->size);
     if (b->adopted)
         free(b->data);
     else if (!b->inside && !b->lent)

@@ -16,6 +16,7 @@ struct blob {
     struct area *area; // the shared memory with the bytes, if others may change them; NULL = none
     // private
     size_t size;         // charged to the quota
+    size_t beside;       // charged to it as well (blob_pays_beside())
     size_t room;         // of the block; more than `size` if the block was kept from an earlier blob
     struct quota *quota; // may be NULL
     size_t behind;       // this struct, bytes of its block
@@ -40,6 +41,9 @@ bool blob_reserve(struct blob *b, size_t more);
 // From now on, `quota` pays for it (nobody pays for memory of an area). False if the quota has no room; then nothing
 // changes.
 bool blob_recharge(struct blob *b, struct quota *quota);
-bool blob_is_charged(const struct blob *b); // to a quota
+// Its quota also pays for `n` bytes of others, which keep something for each reference to it, until it is freed. If it
+// has no quota, `quota` pays. False: there is no room.
+bool blob_pays_beside(struct blob *b, struct quota *quota, size_t n);
+bool blob_is_charged(const struct blob *b); // its bytes, to a quota
 struct blob *blob_ref(struct blob *b);
 void blob_unref(struct blob *b); // accepts NULL

@@ -61,6 +61,9 @@ static int get_via(const struct json_item *m, struct call_head *h, struct err *e
     struct json *list;
     h->via = m->text;
     h->via_len = m->len;
+    if (m->len > CALL_HEAD_VIA_MAX)
+        return err_set(err, ERR_INVALID, "the head of the call: \"via\" has %zu bytes; at most %d", m->len,
+                       CALL_HEAD_VIA_MAX);
     if (json_parse(m->text, m->len, NULL, &a, &list, err) < 0 || via_check(list, err) < 0)
         return err_wrap(err, "the head of the call: \"via\"");
     return 0;

@@ -13,6 +13,9 @@
 #include <string.h>
 
 enum { CALL_HEAD_METHOD_MAX = 63, CALL_HEAD_ROLE_MAX = 63, CALL_HEAD_GROUP_MAX = 127 };
+// Bytes of a head, which is read at once: enough for rules that name 100,000 ranks (JSON_VALUES_MAX). Bytes of `via`:
+// enough for VIA_MAX places.
+enum { CALL_HEAD_MAX = 2 << 20, CALL_HEAD_VIA_MAX = 16 << 10 };
 #define CALL_HEAD_TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000)
 
 struct call_head {

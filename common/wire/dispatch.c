@@ -277,7 +277,7 @@ static int by_index(struct dispatch *d, const struct dispatch_rule *rule, struct
     for (uint32_t i = 0; i < d->n_chunks; i++)
         if (!used[i])
             return err_set(err, ERR_INVALID, "split.index: no rank gets piece %u, which would be lost", i);
-    d->chunk = rule->index;
+    d->chunk = arena_memdup(a, rule->index, d->world * sizeof *d->chunk); // the plan may outlive the rule
     return 0;
 }
 
@@ -315,7 +315,7 @@ static int from_ranks(struct dispatch *d, const struct dispatch_rule *rule, stru
             return err_set(err, ERR_INVALID, "collect.ranks has rank %u twice", rule->ranks[i]);
         used[rule->ranks[i]] = true;
     }
-    d->keep = rule->ranks;
+    d->keep = arena_memdup(a, rule->ranks, rule->n_ranks * sizeof *d->keep);
     d->n_keep = (uint32_t)rule->n_ranks;
     return 0;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PARTS_KEPT = 8 }; // a block for so many parts stays while a body waits for more
+
 const size_t record_item_cost = sizeof(struct record_item);
 
 void record_queue_init(struct record_queue *q, size_t max_bytes)
@@ -196,6 +198,14 @@ int record_item_add(struct record_queue *q, struct record_item *it, const struct
     it->cost += cost;
     q->bytes += cost;
     return 0;
+}
+
+void record_item_shrink(struct record_item *it)
+{
+    if (it->part < it->n_parts || it->size_parts <= PARTS_KEPT)
+        return;
+    free(TAKE_PTR(it->parts));
+    it->part = it->n_parts = it->size_parts = 0;
 }
 
 void record_item_park(struct record_queue *q, struct record_item *it)

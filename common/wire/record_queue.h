@@ -65,5 +65,7 @@ int record_item_add(struct record_queue *q, struct record_item *it, const struct
                     struct err *err);
 // Returns true if something of it was sent.
 bool record_item_free(struct record_queue *q, struct record_item *it);
+// Call it when parts are out. If no part is left, a large block for them is freed.
+void record_item_shrink(struct record_item *it);
 void record_item_park(struct record_queue *q, struct record_item *it);
 void record_item_unpark(struct record_queue *q, struct record_item *it); // if it can go on

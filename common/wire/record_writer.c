@@ -160,6 +160,7 @@ static void part_is_out(struct record_writer *w, struct record_item *it)
     blob_unref(it->parts[it->part++].blob);
     it->part_sent = 0;
     uncount(w, it, sizeof *it->parts);
+    record_item_shrink(it);
 }
 
 static void put_body(struct record_writer *w, struct record_item *it, struct message_sink *sink, size_t n)

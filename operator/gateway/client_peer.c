@@ -89,16 +89,24 @@ static int records_record(struct connection *c, const struct record *rec, struct
     return r;
 }
 
+static bool must_read(const struct connection *c)
+{
+    return connection_in_body(c) && session_takes_body(c->self);
+}
+
 static bool records_stop(const struct connection *c)
 {
     const struct session *s = c->self;
-    return !connection_in_body(c) && !(s->peer.read && tenant_has_turn(s->tenant));
+    return !must_read(c) && !(s->peer.read && tenant_has_turn(s->tenant));
 }
 
 static void records_after(struct connection *c)
 {
     const struct session *s = c->self;
-    connection_read(c, s->peer.read || connection_in_body(c));
+    bool read = s->peer.read || must_read(c);
+    if (!read && connection_in_body(c)) // it goes on once the client has read its answers
+        connection_works_on(c);
+    connection_read(c, read);
 }
 
 static void records_changed(struct connection *c, struct peer *p)

@@ -54,18 +54,20 @@ static void respond_text(struct ws_request *r, int status, const char *text, con
     ws_request_respond(r, status, "text/plain; charset=utf-8", headers, line, strlen(line));
 }
 
-static void refuse(struct gateway *g, struct ws_request *r, const struct err *err)
+// `again`: nothing of the request has run, so the client may send it again.
+static void refuse(struct gateway *g, struct ws_request *r, const struct err *err, bool again)
 {
     int status = gateway_refused(g, r, err);
+    bool later = again && (status == 429 || status == 503);
     respond_text(r, status, err->msg,
-                 status == 401                    ? "WWW-Authenticate: Bearer\r\n"
-                 : status == 429 || status == 503 ? "Retry-After: 1\r\n"
-                                                  : NULL);
+                 status == 401 ? "WWW-Authenticate: Bearer\r\n"
+                 : later       ? "Retry-After: 1\r\n"
+                               : NULL);
 }
 
 static void refuse_and_free(struct post *p, const struct err *err)
 {
-    refuse(p->gateway, p->request, err);
+    refuse(p->gateway, p->request, err, !p->called);
     post_free(p);
 }
 
@@ -236,7 +238,7 @@ int post_head(void *gateway, struct ws_request *r)
     struct err err = ERR_INIT;
     const char *token = admission_token(g, r);
     if (target_parse(ws_request_path(r), &target, &err) < 0 || check(g, &target, r, token, &err) < 0) {
-        refuse(g, r, &err);
+        refuse(g, r, &err, true);
         return 0;
     }
     struct post *p = post_new(g, r, &target);
@@ -260,7 +262,7 @@ static void get(struct gateway *g, struct ws_request *r)
     }
     if (code == 0)
         check(g, &target, r, NULL, &err);
-    refuse(g, r, &err);
+    refuse(g, r, &err, true);
 }
 
 void post_whole(void *gateway, struct ws_request *r)

@@ -126,9 +126,17 @@ int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *
     return answer_send(c, parts, doc->n_parts, err);
 }
 
+// False: the client's queue would have no room for the result even if it were empty.
+static bool may_fit(const struct call *c, const struct call_body *body)
+{
+    const struct record_writer *out = c->session->peer.out;
+    const struct record_part part = body_part(body, body->blob);
+    return !out || record_item_cost + record_parts_cost(&part, 1) <= out->queue.max_bytes;
+}
+
 int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err)
 {
-    if (body->blob && !blob_recharge(body->blob, c->quota))
+    if (body->blob && (!may_fit(c, body) || !blob_recharge(body->blob, c->quota)))
         return answer_no_room(c, err);
     c->stat.bytes_out = body->len;
     if (!body->blob) {

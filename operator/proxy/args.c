@@ -273,6 +273,14 @@ static void tell(struct call *c, bool pause)
         c->args.paused = pause;
 }
 
+// The client must be read until the row is complete, however long the row is.
+static void count_repeated(struct call *c)
+{
+    size_t bytes = c->args.split ? split_stream_waits(c->args.split) : 0;
+    c->session->parked += bytes - c->args.repeated;
+    c->args.repeated = bytes;
+}
+
 static int send_piece(struct call *c, const struct call_body *piece, struct err *err)
 {
     int r = 0;
@@ -284,6 +292,7 @@ static int send_piece(struct call *c, const struct call_body *piece, struct err 
     const struct record_part part = body_part(piece, kept);
     if (c->args.split)
         r = split_stream_take(c->args.split, c, &part, err);
+    count_repeated(c);
     for (uint32_t i = 0; i < c->n && !c->args.split && r == 0; i++)
         r = call_rank_send(&c->ranks[i], &part, err);
     blob_unref(kept);
@@ -325,6 +334,7 @@ void args_split_by(struct call *c, struct split_stream *s)
 {
     split_stream_free(c->args.split);
     c->args.split = s;
+    count_repeated(c);
 }
 
 const struct split_stream *args_split(const struct call *c)

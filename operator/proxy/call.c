@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RANKS_PER_UNIT = 16 }; // to send a call to one more rank is much less work than to read one
+
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied)
 {
     uint32_t n = request_ranks(q);
@@ -41,6 +43,11 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
         tenant_deadline(c->tenant, &c->deadline, c->begun_ms + q->timeout_ms);
     }
     return c;
+}
+
+unsigned call_work(const struct call *c)
+{
+    return 1 + c->n_slots / RANKS_PER_UNIT;
 }
 
 bool call_pays_copies(struct call *c, size_t bytes)
@@ -173,6 +180,8 @@ int call_rank_send(struct call_rank *rank, const struct record_part *part, struc
     struct member *m = rank->member;
     if (!m)
         return 0;
+    if (!blob_pays_beside(part->blob, c->quota, sizeof *part)) // each rank's queue keeps a part until the rank reads it
+        return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->req.method);
     if (record_stream_add(&rank->sending, part, 1, err) < 0)
         return err_set(err, ERR_THROTTLED,
                        "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",

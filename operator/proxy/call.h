@@ -59,6 +59,7 @@ struct args {
     size_t want;                // parked: the call can be sent once this many bytes are in `body`
     size_t charged;             // to the session, while they wait
     struct split_stream *split; // splits a batch that passes, until all of it has arrived; NULL = nothing is split
+    size_t repeated;            // bytes that `split` keeps until padding repeats them
 };
 
 // The answer of a call, until its client has it. Private to answer.c: all others call the functions of answer.h.
@@ -109,8 +110,10 @@ enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MA
 
 // `copied`: bytes of its body, if the body has to be copied. NULL: over the session's memory.
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied);
-// Charges copies of its body, until the call is over. False: no room.
+// Charges copies of its body, or the lists of its parts, until the call is over. False: no room.
 bool call_pays_copies(struct call *c, size_t bytes);
+// Returns the work to send the call or to end it, in calls of one rank.
+unsigned call_work(const struct call *c);
 // Changes the state, and removes the call from the list in which it waits. A caller that lets it wait puts it into
 // another list.
 void call_become(struct call *c, enum call_state next);
@@ -122,7 +125,7 @@ int call_rank_begin(struct call *c, struct member *m, const struct record_header
 // The rank with this worker if it has the call and has not answered, else NULL.
 struct call_rank *call_rank_of(struct call *c, const struct member *m);
 // Sends the rank a further part of the arguments. Nothing happens if the rank does not have the call any more.
-// ERR_THROTTLED.
+// ERR_THROTTLED, ERR_LIMIT.
 int call_rank_send(struct call_rank *rank, const struct record_part *part, struct err *err);
 void call_rank_send_end(struct call_rank *rank);      // the last part was sent
 size_t call_rank_waits(const struct call_rank *rank); // bytes of the call that wait for the rank to read them

@@ -82,12 +82,16 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
 static int send_pieces(struct call *c, const struct split *s, struct err *err)
 {
     const uint32_t *pieces = c->plan ? c->plan->d.chunk : NULL;
+    size_t n_parts = 0;
     int r = 0;
     for (uint32_t i = 0; i < c->req.world && r == 0; i++) {
         const struct split_piece *piece = &s->pieces[pieces ? pieces[i] : i];
         size_t cost = record_parts_cost(&s->head, 1) + record_parts_cost(s->parts + piece->first, piece->n);
         r = check_room(c, i, cost, err);
+        n_parts += piece->n + 1;
     }
+    if (r == 0 && !call_pays_copies(c, n_parts * sizeof(struct record_part)))
+        r = err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
     while (r == 0 && c->n < c->req.world) {
         const struct split_piece *piece = &s->pieces[pieces ? pieces[c->n] : c->n];
         struct record_part *parts = router_parts(c->router, piece->n + 1);
@@ -412,12 +416,15 @@ static void call_resubmit(struct call *c)
 // Sends calls until one has to wait. False: the work is used up.
 static bool release_queue(const struct group *g, const struct session *s, unsigned *work)
 {
-    for (const struct list *first; (first = wait_queue_first(g, s)); --*work) {
+    for (const struct list *first; (first = wait_queue_first(g, s));) {
+        struct call *c = CONTAINER_OF(first, struct call, link);
+        unsigned takes = call_work(c);
         if (*work == 0)
             return false;
-        call_resubmit(CONTAINER_OF(first, struct call, link));
+        call_resubmit(c);
         if (wait_queue_first(g, s) == first)
             return true;
+        *work -= MIN(*work, takes);
     }
     return true;
 }

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+enum { ARGS_MAX = 4096 }; // of the methods below, which are read at once
+
 static const char *const methods[] = {"group.info", "group.stats", "group.output", "group.kill"}; // and the changes
 
 // These answers cost no rank anything, so nothing else holds back a client that asks and does not read.
@@ -135,6 +137,9 @@ int group_request_begin(struct session *s, const struct record *rec, const struc
     struct group *g = session_group(s, head, err);
     if (!g)
         return err->code;
+    if (parts->args_len > ARGS_MAX)
+        return err_set(err, ERR_LIMIT, "the arguments of %.*s have %zu bytes; at most %d", (int)head->method_len,
+                       head->method, parts->args_len, ARGS_MAX);
     if (call_head_method_is(head, "group.kill"))
         return kill_begin(s, g, &rec->h, head, err);
     if (call_head_method_is(head, "group.output"))

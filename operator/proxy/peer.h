@@ -13,7 +13,8 @@ struct peer {
     struct record_writer *out; // the connection's queue; NULL once the connection has ended
     void *owner;               // the router does not use it
     // False: do not read the connection, because the peer's memory is used up for now. If a body has begun to arrive
-    // (record_reader_unfinished() is not UINT64_MAX), read it all the same: only its end frees that memory.
+    // (record_reader_unfinished() is not UINT64_MAX), read it all the same: only its end frees that memory. The rest of
+    // a client's body is read only while session_takes_body().
     bool read;
     size_t want;    // after ROUTER_COLLECT: how many bytes of the body to collect; the rest arrives in pieces. 0 = all
     int close_code; // 0 = go on. Else: close the connection because of this err_code

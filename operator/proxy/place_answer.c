@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { QUERY_MAX = 4096 }; // bytes of a PLACE, which is read at once
+
 struct place_query {
     int64_t rank, index, until;
     uint64_t rendezvous;
@@ -66,7 +68,8 @@ int place_answer(struct router *r, struct member *m, const struct record *rec, s
         m->peer.want = 0;
         return ROUTER_COLLECT;
     }
-    if (json_parse(rec->body, rec->len, NULL, &a, &root, err) < 0 || read_query(root, &a, &q) < 0)
+    if (rec->len > QUERY_MAX || json_parse(rec->body, rec->len, NULL, &a, &root, err) < 0 ||
+        read_query(root, &a, &q) < 0)
         return err_set(err, ERR_PROTO, "PLACE: rank %u must say \"meeting\", \"rank\", \"index\" and \"until\"",
                        m->rank);
     if (m->peer.out->queue.bytes <= r->config.low_mark)

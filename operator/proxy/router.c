@@ -96,6 +96,8 @@ static void note_unsent(struct member *m)
 
 static const char *may_have_run(const struct call_rank *rank)
 {
+    if (rank->call->state == CALL_STREAMING)
+        return "its ranks received only a part of its arguments, and it has not run";
     if (!rank->unsent)
         return "it may have run";
     return rank->call->n == 1 ? "the call was not sent to this rank, and has not run"
@@ -127,10 +129,11 @@ static void fail_call(const struct member *m, struct call_rank *rank)
 static bool fail_calls(struct member *m, unsigned *work)
 {
     LIST_FOREACH(l, &m->pending) {
+        struct call_rank *rank = CONTAINER_OF(l, struct call_rank, pending);
         if (*work == 0)
             return false;
-        --*work;
-        fail_call(m, CONTAINER_OF(l, struct call_rank, pending));
+        *work -= MIN(*work, call_work(rank->call));
+        fail_call(m, rank);
     }
     list_remove(&m->failing);
     if (m->gone)
@@ -274,7 +277,7 @@ static bool refuse_all(struct group *g, unsigned *work)
         struct call *c = CONTAINER_OF(l, struct call, of_group);
         if (*work == 0)
             return false;
-        --*work;
+        *work -= MIN(*work, call_work(c));
         call_refuse(c, ERR_GONE, "%s was deleted while %s() was pending", g->key, c->req.method);
     }
     return true;
@@ -297,10 +300,12 @@ static bool end_gone(struct tenant *t, unsigned *work)
 static bool time_out(struct tenant *t, unsigned *work)
 {
     int64_t now = clock_mono_ms(t->router->config.clock);
-    for (struct deadline *first; (first = deadlines_first(&t->deadlines)) && first->at <= now; --*work) {
+    for (struct deadline *first; (first = deadlines_first(&t->deadlines)) && first->at <= now;) {
+        struct call *c = CONTAINER_OF(first, struct call, deadline);
         if (*work == 0)
             return false;
-        call_timeout(CONTAINER_OF(first, struct call, deadline));
+        *work -= MIN(*work, call_work(c));
+        call_timeout(c);
     }
     return true;
 }

@@ -78,10 +78,11 @@ bool sessions_go_on_ending(struct tenant *t, unsigned *work)
     LIST_FOREACH(l, &t->ended) {
         struct session *s = CONTAINER_OF(l, struct session, ended);
         LIST_FOREACH(k, &s->open) {
+            struct call *c = CONTAINER_OF(k, struct call, open);
             if (*work == 0)
                 return false;
-            --*work;
-            call_abandon(CONTAINER_OF(k, struct call, open));
+            *work -= MIN(*work, call_work(c));
+            call_abandon(c);
         }
         session_free(s);
     }
@@ -153,6 +154,7 @@ static int begin_method(struct session *s, const struct record *rec, const struc
         return err->code;
     }
     c->stat.bytes_in = rec->len;
+    tenant_spend(s->tenant, call_work(c) - 1);
     object_note_free(c, rec->blob);
     if (piece)
         call_stream(c, &body, &start);
@@ -184,6 +186,9 @@ static int read_head(const struct session *s, const struct record *rec, struct r
         return err_set(err, ERR_INVALID,
                        "this version does not support arguments in parts; send a list with one element per rank");
     int r = record_call_decode(rec->body, rec->len, parts, err);
+    if (r == 0 && parts->head_len > CALL_HEAD_MAX)
+        r = err_set(err, ERR_LIMIT, "the head of the call has %zu bytes; at most %d", parts->head_len, CALL_HEAD_MAX);
+    tenant_spend(s->tenant, r == 0 ? parts->head_len / TENANT_UNIT_BYTES : 0);
     if (r == 0)
         r = call_head_decode(parts->head, parts->head_len, head, err);
     return r < 0 ? r : check_counts(s, err);
@@ -231,6 +236,8 @@ static void take_piece(struct session *s, const struct record *rec)
     if (c)
         c->stat.bytes_in += rec->len;
     bool last = !(rec->h.flags & RECORD_MORE), passes = c && c->state == CALL_STREAMING;
+    if (passes)
+        tenant_spend(s->tenant, call_work(c) - 1);
     int r = c ? args_piece(c, &body, last, &why) : 0;
     if (r < 0)
         call_fail_err(c, &why);

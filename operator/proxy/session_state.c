@@ -46,6 +46,12 @@ void session_flow(struct session *s)
     peer_changed(&s->peer);
 }
 
+bool session_takes_body(const struct session *s)
+{
+    const struct record_queue *q = &s->peer.out->queue;
+    return !q->uncharged && q->bytes <= s->router->config.high_mark;
+}
+
 static int sent(struct session *s, int r, const struct err *err)
 {
     peer_changed(&s->peer);

@@ -35,8 +35,9 @@ struct session {
     // The group of the last call that named its group without a namespace; NULL = none. The next call to the same group
     // needs no key and no look-up: 12 ns of the 0.6 us of CPU time that it costs the proxy (bench/calls).
     struct group *found;
-    uint64_t found_at;     // router.n_group_changes when it was found
-    size_t parked;         // bytes of results that wait for other ranks, of all its calls
+    uint64_t found_at; // router.n_group_changes when it was found
+    // Bytes of results that wait for other ranks, and of rows that padding will repeat, of all its calls.
+    size_t parked;
     size_t waiting;        // bytes of calls that wait for their group or a slot
     struct map objects;    // by the text of a reference that it made and that is not pinned: the number of its parts
     size_t n_object_parts; // parts of them all
@@ -59,4 +60,6 @@ void session_refuse(struct session *s, uint32_t id, const struct err *err);
 // The group that a request names, or the session's default. NULL: ERR_FORBIDDEN, ERR_INVALID, ERR_NOT_FOUND.
 struct group *session_group(struct session *s, const struct call_head *head, struct err *err);
 void session_flow(struct session *s); // decides whether the session is read
+// False: the client leaves so many answers unread that not even the rest of a body that has begun is read (peer.h).
+bool session_takes_body(const struct session *s);
 bool session_ended(const struct session *s);

@@ -21,7 +21,7 @@ struct split_stream {
     struct blob *heads;       // of all pieces, one behind the other
     size_t *heads_at;         // offsets in `heads`; one more than there are pieces
     struct record_part *last; // segments of the last row of this tensor, if padding repeats it
-    size_t n_last, size_last;
+    size_t n_last, size_last, last_len;
     struct quota *quota; // borrowed
     size_t charged;
 };
@@ -164,6 +164,7 @@ static void drop_last(struct split_stream *s)
 {
     while (s->n_last)
         blob_unref(s->last[--s->n_last].blob);
+    s->last_len = 0;
 }
 
 void split_stream_free(struct split_stream *s)
@@ -186,6 +187,12 @@ static void keep_last(struct split_stream *s, const struct record_part *part)
     MEM_GROW(s->last, s->n_last, s->size_last);
     s->last[s->n_last++] = *part;
     blob_ref(part->blob);
+    s->last_len += part->blob->area ? 0 : part->len;
+}
+
+size_t split_stream_waits(const struct split_stream *s)
+{
+    return s->last_len;
 }
 
 static int add_padding(struct split_stream *s, struct call *c, struct err *err)

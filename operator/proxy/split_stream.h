@@ -23,5 +23,7 @@ size_t split_stream_head_len(const struct split_stream *s); // of the batch's ow
 // Sends the ranks their rows of the next segment of values. The errors of call_rank_send(), and ERR_INVALID: the batch
 // is too long.
 int split_stream_take(struct split_stream *s, struct call *c, const struct record_part *part, struct err *err);
+// Bytes of the last row that have arrived, and wait until padding repeats them.
+size_t split_stream_waits(const struct split_stream *s);
 int split_stream_end(const struct split_stream *s, const char *method,
                      struct err *err); // the batch is complete. ERR_INVALID: something is missing

@@ -39,7 +39,9 @@ static void a_head_says_method_group_and_how_long(void **state)
 static void a_bad_head_is_refused_by_name(void **state)
 {
     (void)state;
-    static const struct {
+    char long_via[20100];
+    snprintf(long_via, sizeof long_via, "{\"method\":\"a\",\"via\":[\"%20000s\"]}", "ml/a/0/f");
+    const struct {
         const char *json, *says;
     } bad[] = {
         {"", "not a JSON object"},
@@ -59,6 +61,7 @@ static void a_bad_head_is_refused_by_name(void **state)
         {"{\"method\":\"a\",\"attempt\":4294967296}", "\"attempt\""},
         {"{\"method\":\"a\",\"whenNotReady\":\"Maybe\"}", "\"Wait\" or \"Refuse\""},
         {"{\"method\":\"a\",\"via\":{}}", "the head of the call: \"via\": must be a list of"},
+        {long_via, "the head of the call: \"via\" has 20004 bytes; at most 16384"},
         {"{\"method\":\"a\",\"via\":[7]}", "\"via\": must be a list of"},
         {"{\"method\":\"a\",\"via\":[\"ml/a/0/f\",tru]}", "\"via\": not valid JSON"},
     };

@@ -4,7 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
-#include "operator/gateway/gateway_state.h"
+#include "operator/gateway/connection.h"
 #include "operator/proxy/tenant.h"
 #include "tests/unit/support/gateway_fixture.h"
 
@@ -365,13 +365,15 @@ static void test_half_a_text_is_charged_to_the_strangers_before_it_says_who_it_i
     GATEWAY_UNTIL(&f, quota_used(f.gateway->unadmitted) == 0);
 }
 
-static void send_piece(struct gateway_peer *p, uint32_t call, uint8_t flags, size_t len)
+static void send_piece(struct gateway_peer *p, enum record_type type, uint32_t call, uint8_t flags, size_t len)
 {
     _cleanup_(free_p) char *piece = calloc(1, RECORD_HEADER_SIZE + len);
     memset(piece + RECORD_HEADER_SIZE, ' ', len);
-    record_header_encode(
-        piece,
-        &(struct record_header){.type = RECORD_ERROR, .flags = flags, .call = call, .rank = 0, .len = (uint32_t)len});
+    record_header_encode(piece, &(struct record_header){.type = (uint8_t)type,
+                                                        .flags = flags,
+                                                        .call = call,
+                                                        .rank = type == RECORD_CALL ? RECORD_GROUP : 0,
+                                                        .len = (uint32_t)len});
     send_bytes(p, piece, RECORD_HEADER_SIZE + len);
 }
 
@@ -384,13 +386,13 @@ static void test_half_an_answer_is_charged_to_the_namespace_of_its_group(void **
     gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[1]");
     GATEWAY_UNTIL(&f, worker.last_call);
     size_t before = quota_used(t->quota);
-    send_piece(&worker, worker.last_call, RECORD_MORE, HALF);
+    send_piece(&worker, RECORD_ERROR, worker.last_call, RECORD_MORE, HALF);
     GATEWAY_UNTIL(&f, quota_used(t->quota) >= before + HALF);
     // If the share has no room for the rest, the caller gets the reason. Others do not notice.
     size_t taken = quota_left(t->quota);
     assert_true(quota_charge(t->quota, taken));
-    send_piece(&worker, worker.last_call, RECORD_MORE, HALF);
-    send_piece(&worker, worker.last_call, 0, 1);
+    send_piece(&worker, RECORD_ERROR, worker.last_call, RECORD_MORE, HALF);
+    send_piece(&worker, RECORD_ERROR, worker.last_call, 0, 1);
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 1 "));
     assert_false(worker.closed);
     quota_refund(t->quota, taken);
@@ -450,6 +452,41 @@ static void test_slow_reader(void **state)
     ws_client_resume(p.client);
     gateway_peer_is_closed(&p, 1013,
                            "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"the client reads its answers too slowly");
+}
+
+// A call that has begun and does not end is no leave to send others without an end and to read no answers.
+static void test_slow_reader_in_the_middle_of_a_call(void **state)
+{
+    enum { MESSAGES = 40, RECORDS = 1000, RECORD = RECORD_HEADER_SIZE + 4, SOME = 64 << 10 };
+    static char bytes[RECORDS * RECORD];
+    struct gateway_fixture here;
+    struct gateway_peer p;
+    char address[64];
+    (void)state;
+    snprintf(address, sizeof address, "unix:/tmp/cadre-test-abuse-%d.sock", (int)getpid()); // its buffers are small
+    gateway_fixture_start(&here, NULL, address);
+    gateway_client(&p, &here);
+    ws_client_pause(p.client);
+    send_piece(&p, RECORD_CALL, 1, RECORD_MORE, 1);
+    for (size_t i = 0; i < RECORDS; i++) { // heads that are too long: each is answered with an error
+        const struct record_header h = {.type = RECORD_CALL, .call = 2, .rank = RECORD_GROUP, .len = 4};
+        record_header_encode(bytes + i * RECORD, &h);
+        memset(bytes + i * RECORD + RECORD_HEADER_SIZE, 0xff, 4);
+    }
+    uint64_t begun = gateway_fixture_counters(&here).bytes_in;
+    for (size_t i = 0; i < MESSAGES; i++)
+        send_bytes(&p, bytes, sizeof bytes);
+    const struct connection *c = CONTAINER_OF(here.gateway->connections.next, struct connection, link);
+    const struct record_queue *answers = &ws_session_records(c->ws)->queue;
+    GATEWAY_UNTIL(&here, answers->bytes > WS_HIGH_MARK);
+    for (int i = 0; i < 200; i++) {
+        assert_in_range(answers->bytes, 0, WS_HIGH_MARK + SOME);
+        loop_run_once(here.loop, 1);
+    }
+    ws_client_resume(p.client);
+    GATEWAY_UNTIL(&here, gateway_fixture_counters(&here).bytes_in >= begun + MESSAGES * sizeof bytes);
+    gateway_peer_hang_up(&p);
+    gateway_fixture_stop(&here);
 }
 
 // Calls and does not read until so many bytes are held here, beyond those in the sockets. Returns the last call.
@@ -569,6 +606,7 @@ int main(void)
         TEST(test_half_an_answer_is_charged_to_the_namespace_of_its_group),
         TEST(test_small_records_are_few_in_a_turn),
         TEST(test_slow_reader),
+        TEST(test_slow_reader_in_the_middle_of_a_call),
         TEST(test_slow_readers_together),
         TEST(test_bare_sockets),
         TEST(test_nonsense),

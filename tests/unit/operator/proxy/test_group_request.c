@@ -75,6 +75,20 @@ static void its_arguments_may_come_in_pieces(void **state)
     hears_about(w, "1 RESULT ", "\"workers\":[{\"rank\":3,");
 }
 
+static void its_arguments_are_short(void **state)
+{
+    static const char *const methods[] = {"info", "output", "stats", "kill"};
+    struct world *w = *state;
+    _cleanup_(free_p) char *args = xasprintf("[0%5000s]", "");
+    for (uint32_t i = 0; i < ARRAY_LEN(methods); i++) {
+        char head[64], begin[64];
+        snprintf(head, sizeof head, "{\"method\":\"group.%s\"}", methods[i]);
+        snprintf(begin, sizeof begin, "%u ERROR LIMIT the arguments of group.%s have 5003 bytes", i + 1, methods[i]);
+        sends_group(w, i + 1, head, args);
+        hears_about(w, begin, "at most 4096");
+    }
+}
+
 // Requests that need the API server
 
 #define CREATE "{\"method\":\"group.create\"}"
@@ -137,6 +151,7 @@ int main(void)
         PROXY_TEST(no_result_of_it_stays_on_the_workers),
         PROXY_TEST(an_option_that_only_calls_have_is_refused),
         PROXY_TEST(its_arguments_may_come_in_pieces),
+        PROXY_TEST(its_arguments_are_short),
         PROXY_TEST(the_client_pays_for_a_manifest_until_it_is_answered),
         PROXY_TEST(a_manifest_without_room_is_refused),
         PROXY_TEST(a_client_that_creates_much_is_not_read_for_a_while),

@@ -109,6 +109,24 @@ static void a_call_is_answered_under_its_id_as_it_was_written(void **state)
 #define CALL(id, more) \
     "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"group.call\",\"params\":{\"group\":\"llama\"" more "}}"
 
+// The client's queue has no room for it, so the client could not read it either.
+static void a_result_that_is_too_long_for_the_connection_is_an_error_of_its_call(void **state)
+{
+    enum { LONG = 3 << 19 };
+    struct world *d = *state;
+    _cleanup_(free_p) char *text = xmalloc(LONG + 1);
+    memset(text, ' ', LONG);
+    text[0] = '1';
+    text[LONG] = '\0';
+    asks(d, CALL("1", ",\"method\":\"add\",\"rank\":0"));
+    worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], ""), text);
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32005,\"message\":\"add() of ml/llama ran, but *");
+    assert_int_equal(d->j.session->peer.close_code, 0);
+    asks(d, CALL("2", ",\"method\":\"add\",\"rank\":0"));
+    worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], ""), "2");
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":2}");
+}
+
 static void params_say_who_runs_it_with_what(void **state)
 {
     struct world *d = *state;
@@ -470,6 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_call_is_answered_under_its_id_as_it_was_written),
+        TEST(a_result_that_is_too_long_for_the_connection_is_an_error_of_its_call),
         TEST(params_say_who_runs_it_with_what),
         TEST(batches_of_lists_are_split_and_joined),
         TEST(a_batch_of_tensors_is_not_for_text),

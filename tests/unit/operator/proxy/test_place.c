@@ -93,6 +93,8 @@ static void nonsense_breaks_the_protocol(void **state)
     assert_int_equal(worker_answer(&w->f, &w->workers[0], 0, RECORD_PLACE, "{}", &err), ERR_PROTO);
     assert_non_null(strstr(err.msg, "PLACE: rank 0 must say"));
     assert_true(worker_answer(&w->f, &w->workers[0], 0, RECORD_PLACE, "{", &err) < 0);
+    _cleanup_(free_p) char *text = xasprintf("%s%5000s", ASK(0), "");
+    assert_int_equal(worker_answer(&w->f, &w->workers[0], 0, RECORD_PLACE, text, &err), ERR_PROTO);
 }
 
 int main(void)

@@ -232,6 +232,44 @@ static void padding_is_known_by_piece(void **state)
     batch_case_free(w);
 }
 
+// Each rank returns its arguments. Rank 0 hangs up before rank 1 answers.
+static void answer_and_leave(struct batch_case *w)
+{
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct body args;
+        uint32_t id = batch_case_takes(w, rank, &args);
+        assert_int_not_equal(id, 0);
+        batch_case_says(w, rank, id, &args);
+        if (rank == 0)
+            worker_hang_up(&w->f, &w->workers[0]);
+    }
+}
+
+static void the_rule_of_a_method_outlasts_the_rank_that_declared_it(void **state)
+{
+    (void)state;
+    static const char hello[] = "{\"methods\":[{\"name\":\"last\",\"dispatch\":\"SPLIT\",\"execute\":\"ALL\","
+                                "\"split\":{\"index\":[1,0],\"elements\":true},\"collect\":{\"ranks\":[1]}},"
+                                "{\"name\":\"both\",\"dispatch\":\"SPLIT\",\"execute\":\"ALL\","
+                                "\"split\":{\"index\":[1,0]},\"collect\":{\"ranks\":[1,0],\"join\":true}}]}";
+    static const int64_t in[3] = {1, 2, 3};
+    struct batch_case *w = batch_case_with(2, NULL, 0);
+    batch_case_dial(w, 0, hello);
+    batch_case_dial(w, 1, hello);
+    struct body list = text_body("{\"a\":[1,2]}"), batch = batch_of(in, 3, true, NULL, NULL, &w->memory);
+    batch_case_sends(w, &(struct mode){.method = "last"}, &list);
+    answer_and_leave(w);
+    assert_string_equal(batch_case_hears(w).data, "[{\"a\":1}]");
+    batch_case_dial(w, 0, hello);
+    batch_case_sends(w, &(struct mode){.method = "both", .more = ",\"pad\":true"}, &batch);
+    answer_and_leave(w);
+    struct body got = batch_case_hears(w);
+    int64_t values[ROWS_MAX];
+    assert_int_equal(values_of(got.data, got.len, values, &w->memory), 3);
+    assert_memory_equal(values, in, sizeof in);
+    batch_case_free(w);
+}
+
 static void all_get_the_same_and_batches_are_a_list_of_bodies(void **state)
 {
     (void)state;
@@ -579,6 +617,7 @@ int main(void)
         cmocka_unit_test(metrics_are_a_list),
         cmocka_unit_test(padding_comes_off_again),
         cmocka_unit_test(padding_is_known_by_piece),
+        cmocka_unit_test(the_rule_of_a_method_outlasts_the_rank_that_declared_it),
         cmocka_unit_test(all_get_the_same_and_batches_are_a_list_of_bodies),
         cmocka_unit_test(columns_and_metadata_go_with_the_pieces),
         cmocka_unit_test(results_that_do_not_fit_name_ranks_and_keys),

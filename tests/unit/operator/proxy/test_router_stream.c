@@ -146,6 +146,31 @@ static void a_piece_is_held_once_for_all_ranks(void **state)
     free(args);
 }
 
+// Each of the ranks' queues keeps a part for each piece, which is more than the bytes of a short piece.
+static void what_the_queues_of_the_ranks_keep_for_short_pieces_is_charged(void **state)
+{
+    enum { PIECES = 5000 };
+    struct world *w = *state;
+    char *args = many(PIECES + 1);
+    struct call_pieces b = call_pieces(1, ADD, args, PIECES);
+    size_t parts = 0;
+    args[PIECES] = 0;
+    sends(w, &b, b.len - PIECES + 1);
+    size_t before = quota_used(w->c.session->quota);
+    while (b.at < b.len - 1)
+        sends(w, &b, 1);
+    for (uint32_t i = 0; i < WORLD; i++)
+        parts += (PIECES - 2) * sizeof(struct record_part);
+    assert_true(quota_used(w->c.session->quota) >= before + parts + (PIECES - 2) * (size_t)256);
+    for (uint32_t i = 0; i < WORLD; i++)
+        wire_pass(&w->workers[i].wire);
+    assert_in_range(quota_used(w->c.session->quota), 0, 8192);
+    sends_rest(w, &b);
+    for (uint32_t i = 0; i < WORLD; i++)
+        assert_true(worker_takes(&w->workers[i], args));
+    free(args);
+}
+
 static void the_slowest_rank_has_the_sender_told_to_hold_it(void **state)
 {
     struct world *w = *state;
@@ -226,7 +251,9 @@ static void a_rank_that_dies_ends_it_for_the_others(void **state)
     assert_null(wire_next(&w->workers[0].wire));
     worker_hang_up(&w->f, &w->workers[1]);
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137, NULL);
-    hears(w, "1 ERROR rank=1 exit=137 UNAVAILABLE*");
+    hears(w, "1 ERROR rank=1 exit=137 UNAVAILABLE rank 1 of ml/llama (pod llama-1-0 on node n1) exited with code 137 "
+             "while add() was pending; its ranks received only a part of its arguments, and it has not run");
+    assert_true(w->c.unsent);
     takes_cancel(w, 0);
     assert_int_equal(w->f.router.n_calls, 0);
     sends_rest(w, &b);
@@ -450,6 +477,39 @@ static char *document(const char *head, const char *values, size_t n_values, siz
     return doc;
 }
 
+// Padding repeats the row once all of it has arrived. Until then, the client must be read.
+static void a_row_that_padding_repeats_may_be_longer_than_what_may_wait(void **state)
+{
+    enum { ROW = 3 << 20 };
+    struct world *w = *state;
+    char head[128], *values = many(ROW);
+    size_t len;
+    w->f.router.config.high_mark = MIB;
+    w->f.router.config.low_mark = w->f.router.config.pause_mark = MIB / 2;
+    w->f.router.config.resume_mark = MIB / 4;
+    snprintf(head, sizeof head, "{\"x\":{\"dtype\":\"U8\",\"shape\":[1,%d],\"data_offsets\":[0,%d]}}", ROW, ROW);
+    char *doc = document(head, values, ROW, &len);
+    struct call_pieces b = call_pieces(1, "{\"method\":\"add\",\"pad\":true}", doc, len);
+    b.dispatch = RECORD_DP_COMPUTE_PROTO;
+    while (b.at < b.len) {
+        sends(w, &b, MIB / 4);
+        for (int i = 0; i < WORLD; i++)
+            wire_pass(&w->workers[i].wire);
+        router_turn(&w->f.router);
+        assert_true(w->c.session->peer.read);
+    }
+    for (int i = 0; i < WORLD; i++) {
+        struct wire_record *r = wire_next(&w->workers[i].wire);
+        assert_true(r && r->h.type == RECORD_CALL && r->len > ROW);
+        assert_memory_equal(r->body + r->len - ROW, values, ROW);
+        free(r);
+    }
+    assert_in_range(quota_used(w->c.session->quota), 0, 4096);
+    assert_int_equal(w->c.session->parked, 0);
+    free(doc);
+    free(values);
+}
+
 #define X8 "{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}"
 
 static void split_batch(struct world *w, struct call_pieces *b, const char *values, size_t n)
@@ -581,6 +641,7 @@ int main(void)
         T(ranks_get_it_while_it_comes_and_run_it_when_it_is_whole),
         T(an_id_is_in_use_before_its_call_is_whole),
         T(a_piece_is_held_once_for_all_ranks),
+        T(what_the_queues_of_the_ranks_keep_for_short_pieces_is_charged),
         T(the_slowest_rank_has_the_sender_told_to_hold_it),
         T(several_that_are_held_do_not_hold_up_each_other),
         T(a_cancel_in_the_middle_leaves_nothing_behind),
@@ -598,6 +659,7 @@ int main(void)
         T(a_death_ends_a_result_that_has_begun),
         T(a_cancel_ends_a_result_that_has_begun),
         T(a_batch_that_is_too_short_or_too_long_runs_nowhere),
+        T(a_row_that_padding_repeats_may_be_longer_than_what_may_wait),
         T(results_whose_tensors_lie_otherwise_are_joined_all_the_same),
         T(a_rank_whose_turn_it_is_not_is_held),
         T(long_results_that_come_at_once_are_joined_little_by_little),

@@ -2,6 +2,7 @@
 // How much a turn of the loop does at most. However many calls end or are sent at the same time, other calls of the
 // namespace wait for few of them, and calls of other namespaces for one turn.
 #include "operator/proxy/router.h"
+#include "operator/proxy/tenant.h"
 
 #include "common/base/mem.h"
 #include "tests/unit/clock_fake.h"
@@ -94,6 +95,13 @@ static void calls_time_out_in_slices(void **state)
     }
 }
 
+static void client_hears_timeouts(struct world *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) // all at the same time, in any order
+        assert_non_null(strstr(client_hears(&w->c), " ERROR TIMEOUT "));
+    hears_nothing(w);
+}
+
 static void calls_that_waited_are_sent_in_slices_and_in_order(void **state)
 {
     struct world *w = *state;
@@ -128,6 +136,29 @@ static void kills_time_out_in_slices(void **state)
         hears_nothing(w);
     }
     assert_int_equal(router_wait_ms(&w->f.router), -1);
+}
+
+enum { MANY_RANKS = 320, UNITS = 1 + MANY_RANKS / 16 };
+
+static void calls_of_many_ranks_are_more_work_than_calls_of_one(void **state)
+{
+    struct world *w = *state;
+    struct tenant *t = map_get(&w->f.router.tenants, "ml");
+    fixture_group(&w->f, MANY_RANKS, 1, NULL);
+    while (tenants_next_turn(&w->f.router))
+        ;
+    sends_group(w, 1, "{\"method\":\"add\",\"timeoutMs\":1000}", "[]");
+    assert_int_equal(t->spent, UNITS);
+    for (uint32_t id = 2; id <= SOME_CALLS; id++)
+        sends_group(w, id, "{\"method\":\"add\",\"timeoutMs\":1000}", "[]");
+    w->f.router.config.turn_work = 2 * UNITS;
+    clock_fake_advance(&w->f.clock, 1000);
+    for (uint32_t left = SOME_CALLS, n; left > 0; left -= n) {
+        fixture_pass(&w->f, 0);
+        n = left - w->f.router.n_calls;
+        assert_in_range(n, 1, 3); // a namespace has TENANT_PART at a time, so the last call may be begun with less
+    }
+    client_hears_timeouts(w, SOME_CALLS);
 }
 
 // Some get their errors at once, and some at the end of the turn.
@@ -277,6 +308,7 @@ int main(void)
         PROXY_TEST_EMPTY(calls_time_out_in_slices),
         PROXY_TEST_EMPTY(kills_time_out_in_slices),
         PROXY_TEST_EMPTY(calls_that_waited_are_sent_in_slices_and_in_order),
+        PROXY_TEST_EMPTY(calls_of_many_ranks_are_more_work_than_calls_of_one),
         PROXY_TEST_EMPTY(the_calls_of_a_lost_rank_fail_in_slices),
         cmocka_unit_test(one_call_is_not_behind_262144_that_are_refused),
         cmocka_unit_test(one_call_is_not_behind_thousands_of_deleted_groups),

@@ -132,6 +132,29 @@ static void a_namespace_has_no_more_calls_than_are_left_to_others(void **state)
         client_close(&more[i]);
 }
 
+// Sends a call with a head of this length.
+static void sends_head(struct world *w, uint32_t id, size_t len)
+{
+    struct err err = ERR_INIT;
+    _cleanup_(free_p) char *head = xasprintf("{\"method\":\"add\"%*s}", (int)(len - strlen(ADD)), "");
+    struct call_pieces b = call_pieces(id, head, "[]", 2);
+    assert_int_equal(call_pieces_send(&w->c, &b, b.len, &err), 0);
+}
+
+static void a_long_head_counts_as_several_requests(void **state)
+{
+    struct world *w = *state;
+    const struct tenant *t = w->c.session->tenant;
+    sends_head(w, 1, 100 * TENANT_UNIT_BYTES);
+    assert_int_equal(t->spent, 101);
+    hears_nothing(w);
+    sends_head(w, 2, CALL_HEAD_MAX + 1);
+    hears(w, "2 ERROR LIMIT the head of the call has 2097153 bytes; at most 2097152");
+    assert_int_equal(t->spent, 102);
+    sends_head(w, 3, CALL_HEAD_MAX);
+    hears_nothing(w);
+}
+
 static void no_call_waits_longer_than_the_longest_wait(void **state)
 {
     struct world *w = *state;
@@ -454,6 +477,7 @@ int main(void)
         PROXY_TEST_EMPTY(a_namespace_holds_no_more_bytes_than_are_left_to_others),
         PROXY_TEST_EMPTY(who_reads_no_answers_is_not_read_once_they_fill_the_share),
         PROXY_TEST_EMPTY(a_namespace_has_no_more_calls_than_are_left_to_others),
+        PROXY_TEST_EMPTY(a_long_head_counts_as_several_requests),
         PROXY_TEST_EMPTY(no_call_waits_longer_than_the_longest_wait),
         PROXY_TEST_EMPTY(a_call_that_runs_has_all_the_time_that_it_was_given),
         cmocka_unit_test(a_fair_quota_leaves_as_much_as_it_takes),
