@@ -112,8 +112,12 @@ void sim_show(struct sim *s, struct spod *p)
     o->requests = amounts(&o->obj.arena, p->gpus, p->cpus, 1);
     o->obj.meta.created_ms = s->now_ms;
     o->obj.meta.deleted_ms = p->state == POD_ENDING ? s->now_ms : 0;
-    if (p->gang)
+    if (p->gang) {
+        struct label *group = arena_new(&o->obj.arena, struct label);
+        *group = (struct label){"cadre.dev/group", p->gang->name};
+        o->obj.meta.labels = (struct labels){group, 1};
         o->obj.meta.owner = (struct owner){"cadre.dev/v1alpha1", "WorkerGroup", p->gang->name, p->gang->name};
+    }
     if (p->object)
         object_unref(&p->object->obj);
     p->object = o;
