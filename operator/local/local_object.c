@@ -72,6 +72,8 @@ static int find_nodes(struct local_object *o, struct err *err)
 
 static int place(struct local_object *o, struct err *err)
 {
+    arena_done(&o->arena); // of the last try: a waiting object is tried whenever another one ends
+    o->assignment = (struct nodes_assignment){0};
     int r = o->used.n ? use_bundles(o, err) : find_nodes(o, err);
     o->placed = r == 0;
     return r;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of a local run whose agent ends at once, and cannot be started while the process has no more descriptors.
+#include "operator/api/object_decode.h"
+#include "operator/local/local_object.h"
 #include "operator/local/local_provision.h"
 
 #include "common/base/json.h"
@@ -212,6 +214,37 @@ static void a_new_group_that_cannot_start_is_refused(void **state)
     agent_ends(w);
 }
 
+// It is tried again whenever another one ends.
+static void a_placementgroup_that_waits_takes_no_more_memory_with_each_try(void **state)
+{
+    const struct world *w = *state;
+    static const char manifest[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\"},\"spec\":{\"bundles\":[{"
+                                   "\"count\":1,\"resources\":{\"nvidia.com/gpu\":\"1\"}}]}}";
+    const struct draft draft = {.kind = KIND_PLACEMENTGROUP, .name = "p", .hash = "h", .detached = true};
+    const struct provision p = {.ns = "ml"};
+    struct local_objects all = {.loop = w->loop, .nodes = nodes_new(1, 1, 1), .gpus = true};
+    struct local_object *o[2];
+    struct err err = ERR_INIT;
+    list_init(&all.list);
+    for (int i = 0; i < 2; i++) { // there is one GPU
+        o[i] = local_object_new(&all, &p, &draft);
+        o[i]->uid = xasprintf("p-%d", i);
+        assert_int_equal(object_decode(KIND_PLACEMENTGROUP, manifest, strlen(manifest), &o[i]->placementgroup, &err),
+                         0);
+        assert_int_equal(local_object_begin(o[i], &err), 0);
+        assert_int_equal(o[i]->placed, i == 0);
+    }
+    const size_t used = o[1]->arena.used;
+    for (int i = 0; i < 100; i++)
+        local_objects_place_waiting(&all);
+    assert_int_equal(o[1]->arena.used, used);
+    local_object_delete(o[0]);
+    assert_true(o[1]->placed);
+    assert_string_equal(o[1]->assignment.gpus[0], "0");
+    local_object_delete(o[1]);
+    nodes_free(all.nodes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +255,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_group_that_could_not_start_can_be_started_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restart_keeps_the_replicas_and_their_ranks, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_placementgroup_that_waits_takes_no_more_memory_with_each_try, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_new_group_that_cannot_start_is_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
