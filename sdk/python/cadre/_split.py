@@ -100,7 +100,8 @@ def _row_size(tensor, **more):
     """In bytes. more: of the error."""
     bits = math.prod(tensor.shape[1:]) * DTYPES[tensor.dtype][0]
     if bits % 8:
-        raise _errors.Invalid(f"the rows of {_words(tensor)} cannot be split or joined: {bits} bits are no whole bytes", **more)
+        raise _errors.Invalid(f"the rows of {_words(tensor)} cannot be split or joined: {bits} bits are no whole bytes",
+                              **more)
     return bits // 8
 
 
@@ -123,7 +124,8 @@ def _check_alike(name, values):
     first = values[0]
     for rank, v in enumerate(values):
         if v.dtype != first.dtype or len(v.shape) != len(first.shape) or v.shape[1:] != first.shape[1:]:
-            raise _misfit(f"{name} is {_words(first)} of rank 0, {_words(v)} of rank {rank}; only the first dimension may differ")
+            raise _misfit(f"{name} is {_words(first)} of rank 0, {_words(v)} of rank {rank}; only the first "
+                          "dimension may differ")
 
 
 def _join_named(what, values):

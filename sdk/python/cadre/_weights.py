@@ -57,8 +57,9 @@ def _of_dtensor(value):
         if placement.is_replicate():
             continue
         if type(placement).__name__ != "Shard":  # such as _StridedShard, whose blocks lie in another order
-            raise TypeError(f"a DTensor with the placement {placement!r} does not move, only Shard and Replicate do: give what "
-                            "redistribute() returns; fully_shard() places it so if tensor parallelism splits the same dimension")
+            raise TypeError(f"a DTensor with the placement {placement!r} does not move, only Shard and Replicate do: "
+                            "give what redistribute() returns; fully_shard() places it so if tensor parallelism splits "
+                            "the same dimension")
         split[name] = placement.dim
     return Sharded(value.to_local(), dict(zip(names, mesh.shape)), split, value.shape)
 

@@ -50,7 +50,9 @@ def decode(text):
 
 
 def is_number(value):
-    """Whether it is one of numpy's scalars that Python has, too. Arrays are not, nor are times: item() may lose the unit."""
+    """Whether it is one of numpy's scalars that Python has, too. Arrays are not, nor are times, whose item() may lose
+    the unit.
+    """
     return type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__setitem__") and (
         value.dtype.kind not in "mM" and type(value.item()) in ATOMS)
 

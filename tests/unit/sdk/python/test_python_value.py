@@ -421,7 +421,8 @@ if PACKAGE == "numpy":
             for x in whole, whole.view("u1"):
                 for part in (x, x[0, ::2], x[::-1], x[1, ::-1], x[:, ::2], x.T, x[:0], x[1, 1:2].reshape(())):
                     tensor = cadre.Tensor.of(part.view(Byte if x.itemsize == 1 else Named))
-                    self.assertEqual((tensor.dtype, tensor.shape), ("F8_E5M2" if x.itemsize == 1 else "BF16", part.shape))
+                    dtype = "F8_E5M2" if x.itemsize == 1 else "BF16"
+                    self.assertEqual((tensor.dtype, tensor.shape), (dtype, part.shape))
                     self.assertEqual(bytes(tensor.data), part.tobytes())
             self.assertTrue(numpy.shares_memory(numpy.frombuffer(cadre.Tensor.of(whole.view(Named)).data, "u1"), whole))
 
