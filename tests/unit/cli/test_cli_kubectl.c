@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-cadre through kubectl: the way to the operator, objects, logs. kubectl is tests/unit/cli/fake_kubectl.py.
-#include "tests/unit/support/cli_world.h"
 #include "tests/unit/cli/fake_kubectl.h"
+#include "tests/unit/support/cli_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

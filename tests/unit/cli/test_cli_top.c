@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl cadre top and info where the operator has two replicas, and the API server's proxy leads to each in turn:
 // kubectl is tests/unit/cli/fake_kubectl.py.
-#include "tests/unit/support/cli_world.h"
 #include "tests/unit/cli/fake_kubectl.h"
+#include "tests/unit/support/cli_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
