@@ -47,7 +47,7 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
 
 unsigned call_work(const struct call *c)
 {
-    return 1 + c->n_slots / RANKS_PER_UNIT;
+    return 1 + c->n_ranks / RANKS_PER_UNIT;
 }
 
 bool call_pays_copies(struct call *c, size_t bytes)
