@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Limits while somebody waits. A peer that is only slow answers pings within WS_SILENCE_PONG_MS. If its node has died,
-// it can report nothing, and the sum of both times passes until this is known.
-enum { WS_SILENCE_PING_MS = 1000, WS_SILENCE_PONG_MS = 4000 };
+// Limits while somebody waits. A peer that is only slow, because others keep its machine busy, answers pings within
+// WS_SILENCE_PONG_MS: if it counted as dead, calls would fail that go on. If its node has died, it can report nothing,
+// and the sum of both times, 10 s, passes until this is known.
+enum { WS_SILENCE_PING_MS = 1000, WS_SILENCE_PONG_MS = 9000 };
 
 #define WS_SILENCE_NEVER_MS (INT64_MAX / 2) // as ping_ms: a ping only while somebody waits
 
