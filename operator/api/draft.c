@@ -153,6 +153,30 @@ const char *draft_answer(const char *ns, const char *name, const char *uid, bool
                       detached ? "Detached" : "Session");
 }
 
+// Returns false if `root` has no name, or other members than this and `n_others`.
+static bool get_name(const struct json *root, size_t n_others, struct arena *a, enum kind *ret_kind,
+                     const char **ret_name)
+{
+    const struct json *placement = json_get(root, "placementGroup");
+    *ret_kind = placement ? KIND_PLACEMENTGROUP : KIND_WORKERGROUP;
+    *ret_name = json_str(placement ? placement : json_get(root, "group"), a);
+    return !str_empty(*ret_name) && json_count(root) == 1 + n_others;
+}
+
+int draft_read_renew(const char *args, struct arena *a, enum kind *ret_kind, const char **ret_name,
+                     const char **ret_uid, struct err *err)
+{
+    struct json *root = NULL;
+    if (json_parse(args, strlen(args), NULL, a, &root, err) < 0)
+        return err_wrap(err, "group.renew");
+    *ret_uid = json_str(json_get(root, "uid"), a);
+    return get_name(root, 1, a, ret_kind, ret_name) && !str_empty(*ret_uid)
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "group.renew needs {\"group\": the name of a WorkerGroup, \"uid\": its UID}, or the same with "
+                         "\"placementGroup\"");
+}
+
 int draft_read_name(const char *args, const char *method, struct arena *a, enum kind *ret_kind, const char **ret_name,
                     struct err *err)
 {
@@ -160,10 +184,7 @@ int draft_read_name(const char *args, const char *method, struct arena *a, enum 
     int r = json_parse(args, strlen(args), NULL, a, &root, err);
     if (r < 0)
         return err_wrap(err, "%s", method);
-    const struct json *placement = json_get(root, "placementGroup");
-    *ret_kind = placement ? KIND_PLACEMENTGROUP : KIND_WORKERGROUP;
-    *ret_name = json_str(placement ? placement : json_get(root, "group"), a);
-    if (str_empty(*ret_name) || json_count(root) != 1)
+    if (!get_name(root, 0, a, ret_kind, ret_name))
         return err_set(err, ERR_INVALID,
                        "%s needs {\"group\": the name of a WorkerGroup}, or {\"placementGroup\": the name of a "
                        "PlacementGroup}",

@@ -30,6 +30,10 @@ int draft_read(const char *args, const char *ns, const char *user, int64_t now_m
 // Reads the kind and the name from {"group": NAME} or {"placementGroup": NAME}, the arguments of `method`. ERR_INVALID.
 int draft_read_name(const char *args, const char *method, struct arena *a, enum kind *ret_kind, const char **ret_name,
                     struct err *err);
+// Reads the arguments of group.renew: {"group": NAME, "uid": UID}, or {"placementGroup": NAME, "uid": UID}.
+// ERR_INVALID.
+int draft_read_renew(const char *args, struct arena *a, enum kind *ret_kind, const char **ret_name,
+                     const char **ret_uid, struct err *err);
 // ERR_INVALID if the draft belongs to a session, and there is none.
 int draft_check_session(const struct draft *d, bool has_session, struct err *err);
 // Returns the answer to group.create.

@@ -31,8 +31,8 @@ static void run(struct gateway *g, struct group_change *e)
         .args = e->args,
     };
     const provisioner_fn carry_out[] = {
-        [GROUP_CHANGE_CREATE] = p->create,   [GROUP_CHANGE_DELETE] = p->remove,     [GROUP_CHANGE_RESTART] = p->restart,
-        [GROUP_CHANGE_BUNDLES] = p->bundles, [GROUP_CHANGE_CAPACITY] = p->capacity,
+        [GROUP_CHANGE_CREATE] = p->create,   [GROUP_CHANGE_RENEW] = p->renew,     [GROUP_CHANGE_DELETE] = p->remove,
+        [GROUP_CHANGE_RESTART] = p->restart, [GROUP_CHANGE_BUNDLES] = p->bundles, [GROUP_CHANGE_CAPACITY] = p->capacity,
     };
     carry_out[e->kind](p->ctx, &what, on_done, e);
 }

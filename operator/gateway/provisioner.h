@@ -23,6 +23,8 @@ typedef void (*provisioner_fn)(void *ctx, const struct provision *p, provisioner
 struct provisioner { // arguments are valid only during a call
     void *ctx;
     provisioner_fn create;
+    // The client has come back with another session: an object of its earlier session ends with this one.
+    provisioner_fn renew;
     provisioner_fn remove;
     // Starts the processes of a group again, also after the group has failed.
     provisioner_fn restart;

@@ -56,6 +56,21 @@ static int take_over(struct local_object *o, const struct provision *p, const st
     return 0;
 }
 
+static int renew_object(struct local_object *o, const struct provision *p, const char *uid, struct err *err)
+{
+    if (!str_eq(o->uid, uid))
+        return err_set(err, ERR_NOT_FOUND, "%s/%s has been deleted, and this is another one with its name", o->ns,
+                       o->name);
+    if (!o->bound)
+        return err_set(err, ERR_INVALID, "%s/%s is detached, so it needs no session", o->ns, o->name);
+    if (!p->lifetime)
+        return err_set(err, ERR_INVALID, "a single request has no session that could keep %s: open a websocket",
+                       o->name);
+    o->lifetime = p->lifetime;
+    loop_timer_disarm(o->abandoned);
+    return 0;
+}
+
 static int make_placementgroup(struct local_provision *d, const struct provision *p, const struct draft *draft,
                                struct local_object **ret, struct err *err)
 {
@@ -120,6 +135,20 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
             r = local_object_begin(o, &err);
     }
     answer(done, done_ctx, r == 0 ? draft_answer(o->ns, o->name, o->uid, !o->bound, &a) : NULL, &err);
+    arena_done(&a);
+}
+
+static void renew(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    enum kind kind;
+    const char *name, *uid;
+    int r = draft_read_renew(p->args, &a, &kind, &name, &uid, &err);
+    struct local_object *o = r == 0 ? find(ctx, kind, p->ns, name, &err) : NULL;
+    if (o)
+        renew_object(o, p, uid, &err);
+    answer(done, done_ctx, "null", &err);
     arena_done(&a);
 }
 
@@ -236,6 +265,7 @@ struct provisioner local_provision_provisioner(struct local_provision *d)
 {
     return (struct provisioner){.ctx = d,
                                 .create = create,
+                                .renew = renew,
                                 .remove = delete,
                                 .restart = restart,
                                 .bundles = bundles,

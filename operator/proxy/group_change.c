@@ -8,9 +8,9 @@
 #include <string.h>
 
 static const char *const methods[] = {
-    [GROUP_CHANGE_CREATE] = "group.create",     [GROUP_CHANGE_DELETE] = "group.delete",
-    [GROUP_CHANGE_RESTART] = "group.restart",   [GROUP_CHANGE_BUNDLES] = "group.bundles",
-    [GROUP_CHANGE_CAPACITY] = "group.capacity",
+    [GROUP_CHANGE_CREATE] = "group.create",   [GROUP_CHANGE_RENEW] = "group.renew",
+    [GROUP_CHANGE_DELETE] = "group.delete",   [GROUP_CHANGE_RESTART] = "group.restart",
+    [GROUP_CHANGE_BUNDLES] = "group.bundles", [GROUP_CHANGE_CAPACITY] = "group.capacity",
 };
 
 enum group_change_kind group_change_kind_of(const char *method, size_t len)

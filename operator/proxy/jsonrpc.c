@@ -327,9 +327,8 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
     else
         refuse(j, id, NO_METHOD,
                "there is no method %.100s; there are group.call, group.info, group.stats, group.output, group.kill, "
-               "group.cancel, group.create, group.delete, group.restart, group.bundles, group.capacity, object.put, "
-               "object.get, "
-               "object.pin and object.free",
+               "group.cancel, group.create, group.renew, group.delete, group.restart, group.bundles, group.capacity, "
+               "object.put, object.get, object.pin and object.free",
                method);
 }
 

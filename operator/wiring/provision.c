@@ -221,6 +221,35 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     arena_done(&a);
 }
 
+static int check_renewal(const struct object *there, const struct provision *p, const char *uid, struct err *err)
+{
+    if (!there || !str_eq(there->meta.uid, uid) || there->meta.deleted_ms)
+        return err_set(err, ERR_NOT_FOUND, "it has been deleted");
+    if (!str_eq(labels_get(&there->meta.annotations, ANNOTATION_CREATED_BY), p->who.name))
+        return err_set(err, ERR_FORBIDDEN, "another user created it");
+    if (!labels_get(&there->meta.annotations, ANNOTATION_SESSION_RENEWED))
+        return err_set(err, ERR_INVALID, "it is detached, so it needs no session");
+    return p->lifetime ? 0 : err_set(err, ERR_INVALID, "a single request has no session: open a websocket");
+}
+
+static void renew(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    struct provisioning *d = ctx;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    enum kind kind;
+    const char *name, *uid;
+    if (draft_read_renew(p->args, &a, &kind, &name, &uid, &err) == 0) {
+        const struct object *there = store_get(d->stores[kind], p->ns, name);
+        if (check_renewal(there, p, uid, &err) < 0)
+            err_wrap(&err, "%s %s/%.100s cannot be renewed", kind_info(kind)->kind, p->ns, name);
+        else
+            session_objects_add(d->objects, p->lifetime, kind, &there->meta, true);
+    }
+    done(done_ctx, err.code ? NULL : "null", err.code ? 0 : strlen("null"), &err);
+    arena_done(&a);
+}
+
 static void delete (void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
     struct arena a = ARENA_INIT;
@@ -396,6 +425,7 @@ struct provisioner provision_provisioner(struct provisioning *d)
 {
     return (struct provisioner){.ctx = d,
                                 .create = create,
+                                .renew = renew,
                                 .remove = delete,
                                 .restart = restart,
                                 .bundles = bundles,

@@ -13,7 +13,7 @@ import weakref
 from ctypes import byref
 from typing import NamedTuple
 
-from . import _errors, _options, _printing, _supply, _task, _ways
+from . import _errors, _options, _printing, _renewal, _supply, _task, _ways
 from . import _library as lib
 from ._future import Future
 from ._group import Group
@@ -107,6 +107,7 @@ class Client:
         self._made = {}  # name -> what the last groups are, for making one again with another class
         self._tasks = _task.Workers()
         self._supplies = _supply.Supplies(self)
+        self._renewal = _renewal.Renewal(self)
         self._gone = []  # not empty: the handle is closed, too
         self._raised = None  # an exception that a callback raised
         self.local = str(address).startswith("unix:") and not options.get("path_prefix")  # a local run on this machine
@@ -127,10 +128,12 @@ class Client:
         _open.add(self)
 
     def _callbacks_of(self, on_connection, on_output):
-        shown = self._shown
+        shown, renewal = self._shown, self._renewal
         on_output = shown.line if shown else on_output
 
         def connection(_, up, why):
+            if up:
+                renewal.connected()
             if shown:
                 shown.connected(bool(up))
             if on_connection:
@@ -150,7 +153,7 @@ class Client:
 
             return call
 
-        return (lib.ON_CONNECTION(guarded(connection)) if on_connection or shown else lib.ON_CONNECTION(),
+        return (lib.ON_CONNECTION(guarded(connection)),
                 lib.ON_OUTPUT(guarded(output)) if on_output else lib.ON_OUTPUT())
 
     def group(self, name=None, role=None):
@@ -295,9 +298,11 @@ class Client:
         """Calls group.create. The same request again, after a lost connection, stands for the same object. Another
         client's request stands for another object, even if it asks for the same.
         """
+        name = manifest["metadata"]["name"]
         manifest["metadata"]["annotations"] = {"cadre-client": self._id}
-        self._ask("group.create", manifest["metadata"]["name"],
-                  {kind: manifest, "lifetime": "Detached" if detached else "Session"}, timeout)
+        made = self._ask("group.create", name, {kind: manifest, "lifetime": "Detached" if detached else "Session"}, timeout)
+        if not detached:
+            self._renewal.add(_KEYS[kind], name, made["uid"])
 
     def _show(self, name):
         """Prints in this program what ranks of this group print."""
@@ -313,6 +318,7 @@ class Client:
 
     def _forget(self, name):
         """The group is deleted."""
+        self._renewal.remove("group", name)
         self._made.pop(name, None)
         self._forget_methods(name)
         if self._shown:
@@ -401,9 +407,12 @@ class Client:
 
     def _raise_of_callbacks(self):
         """Only on threads of the program: threads of the client have nobody to tell."""
-        if self._raised and threading.current_thread() is not self._supplies.thread and not is_watcher():
+        if self._raised and not self._is_own_thread():
             raised, self._raised = self._raised, None
             raise raised
+
+    def _is_own_thread(self):
+        return is_watcher() or threading.current_thread() in (self._supplies.thread, self._renewal.thread)
 
     def _watch(self, future, f):
         """Calls f(future) when the call is answered, on another thread. Returns False if it is answered and taken
@@ -448,6 +457,7 @@ class Client:
                 self._told.notify_all()
 
 
+_KEYS = {"workerGroup": "group", "placementGroup": "placementGroup"}  # in group.create, and in requests by name
 _INSTEAD = {"token_file": ("token",), "ca_pem": ("ca_file",), "ca_file": ("ca_pem",)}
 
 

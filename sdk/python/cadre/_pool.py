@@ -133,6 +133,7 @@ class Pool:
                 self.client._ask("group.delete", last, {"placementGroup": last}, timeout)
             except (_errors.NotFound, _errors.Gone):
                 pass  # another program was faster
+            self.client._renewal.remove("placementGroup", last)
             self._made = tuple(rest)
 
     def _refs(self):

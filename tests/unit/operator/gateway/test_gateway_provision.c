@@ -45,13 +45,19 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     note("delete", p, done, done_ctx);
 }
 
+static void renew(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    (void)ctx;
+    note("renew", p, done, done_ctx);
+}
+
 static void ended(void *ctx, const void *lifetime, bool wanted)
 {
     (void)ctx, (void)lifetime;
     buf_printf(&provider.log, "ended %s\n", wanted ? "wanted" : "done");
 }
 
-static const struct provisioner provisioner = {.create = create, .remove = delete, .ended = ended};
+static const struct provisioner provisioner = {.create = create, .renew = renew, .remove = delete, .ended = ended};
 
 static int setup(void **state)
 {
@@ -137,6 +143,31 @@ static void the_gateway_may_end_before_the_answer(void **state)
     gateway_peer_hang_up(&p);
 }
 
+// The replica stops. Its client has read the GOODBYE, goes to another replica, and needs its objects there.
+static void a_client_that_moves_to_another_replica_comes_again(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_client(&p, &f);
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "GOODBYE"));
+    ws_client_close(p.client, 1000, "the client has moved to another replica");
+    GATEWAY_UNTIL(&f, p.closed && asked("ended wanted"));
+    gateway_peer_hang_up(&p);
+}
+
+static void an_object_of_an_earlier_session_is_renewed(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_client(&p, &f);
+    gateway_peer_call(&p, 1, "{\"method\":\"group.renew\"}", "{\"group\":\"x\",\"uid\":\"u-1\"}");
+    GATEWAY_UNTIL(&f, asked("renew ml alice {\"user\":\"alice\"} session {\"group\":\"x\",\"uid\":\"u-1\"}\n"));
+    answer(0, "null");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - null"));
+    gateway_peer_hang_up(&p);
+}
+
 static void without_a_cluster_it_is_refused(void **state)
 {
     struct gateway_peer p;
@@ -198,6 +229,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_id_is_in_use_until_then, setup, teardown),
         cmocka_unit_test_setup_teardown(a_client_may_be_gone_when_the_answer_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(the_gateway_may_end_before_the_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_client_that_moves_to_another_replica_comes_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_object_of_an_earlier_session_is_renewed, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_cluster_it_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_long_name_arrives_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(by_json_rpc, setup, teardown),

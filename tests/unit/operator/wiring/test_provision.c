@@ -260,6 +260,56 @@ static void another_request_does_not(void **state)
     assert_non_null(strstr(t.err.msg, "WorkerGroup ml/llama exists already"));
 }
 
+static void its_client_renews_it_in_another_session(void **state)
+{
+    (void)state;
+    create(BOUND, &session);
+    t.p.ended(t.p.ctx, &session, true);
+    ask(t.p.renew, "{\"group\":\"llama\",\"uid\":\"u-1\"}", &other);
+    assert_string_equal(t.json, "null");
+    stub_answer(next(VERB_PATCH_MERGE, KIND_WORKERGROUP), 200, "{}");
+    t.p.ended(t.p.ctx, &other, false);
+    stub_answer(next(VERB_DELETE, KIND_WORKERGROUP), 200, "{}");
+}
+
+static void refuses_to_renew(const char *args, const void *lifetime, enum err_code code, const char *message)
+{
+    ask(t.p.renew, args, lifetime);
+    assert_int_equal(t.err.code, code);
+    assert_string_equal(t.err.msg, message);
+    assert_true(stub_quiet(t.client));
+}
+
+static void nothing_else_is_renewed(void **state)
+{
+    (void)state;
+    create(BOUND, &session);
+    refuses_to_renew("{\"group\":\"llama\",\"uid\":\"u-2\"}", &other, ERR_NOT_FOUND,
+                     "WorkerGroup ml/llama cannot be renewed: it has been deleted");
+    refuses_to_renew("{\"placementGroup\":\"llama\",\"uid\":\"u-1\"}", &other, ERR_NOT_FOUND,
+                     "PlacementGroup ml/llama cannot be renewed: it has been deleted");
+    refuses_to_renew("{\"group\":\"llama\",\"uid\":\"u-1\"}", NULL, ERR_INVALID,
+                     "WorkerGroup ml/llama cannot be renewed: a single request has no session: open a websocket");
+    refuses_to_renew("{\"group\":\"llama\"}", &other, ERR_INVALID,
+                     "group.renew needs {\"group\": the name of a WorkerGroup, \"uid\": its UID}, or the same with "
+                     "\"placementGroup\"");
+    const struct provision stranger = {.ns = "ml",
+                                       .who = {"bob", "\"user\":\"bob\""},
+                                       .lifetime = &other,
+                                       .args = "{\"group\":\"llama\",\"uid\":\"u-1\"}"};
+    t.p.renew(t.p.ctx, &stranger, on_done, NULL);
+    assert_int_equal(t.err.code, ERR_FORBIDDEN);
+    assert_string_equal(t.err.msg, "WorkerGroup ml/llama cannot be renewed: another user created it");
+}
+
+static void a_detached_one_needs_no_session(void **state)
+{
+    (void)state;
+    create(DETACHED, NULL);
+    refuses_to_renew("{\"group\":\"llama\",\"uid\":\"u-1\"}", &session, ERR_INVALID,
+                     "WorkerGroup ml/llama cannot be renewed: it is detached, so it needs no session");
+}
+
 static void a_single_request_has_no_session(void **state)
 {
     (void)state;
@@ -482,6 +532,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(also_if_it_says_so_before_the_group_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_request_takes_it_over, setup, teardown),
         cmocka_unit_test_setup_teardown(another_request_does_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(its_client_renews_it_in_another_session, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_else_is_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_detached_one_needs_no_session, setup, teardown),
         cmocka_unit_test_setup_teardown(a_single_request_has_no_session, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_deleted_if_the_caller_could, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_restarted_by_another_text_in_its_worker, setup, teardown),

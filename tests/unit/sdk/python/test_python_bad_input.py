@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import unittest.mock
 
@@ -52,7 +53,7 @@ class Relay:
     """A way to the run that can be cut, such as the network of a laptop."""
 
     def __init__(self, path):
-        self.path, self.ends = path, []
+        self.path, self.ends, self.passed = path, [], bytearray()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"ws://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -72,6 +73,7 @@ class Relay:
     def _pass_on(self, a, b):
         try:
             while data := a.recv(1 << 16):
+                self.passed += data
                 b.sendall(data)
         except OSError:
             pass
@@ -245,6 +247,40 @@ with cadre.connect(sys.argv[1], namespace="lab") as client:
         print(e.may_have_run, "may have run" in str(e), flush=True)
     print(group.call("add", 1, timeout=1200), flush=True)
 """
+
+
+class Lost(RunCase):
+    def relayed(self):
+        run = cadre.local(cpus=2)
+        self.addCleanup(run.close)
+        relay = Relay(run.address.removeprefix("unix:"))
+        self.addCleanup(relay.close)
+        client = cadre.connect(relay.address, namespace=run.namespace or "default")
+        self.addCleanup(client.close)
+        return relay, client
+
+    def eventually(self, holds):
+        end = time.monotonic() + SLOW_S
+        while not holds():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def renewed(self, relay):
+        """The names and UIDs in the requests that renew objects, as they passed the relay."""
+        return sorted(re.findall(rb'{"(?:group|placementGroup)": ?"([^"]+)", ?"uid": ?"([^"]+)"}', bytes(relay.passed)))
+
+    def test_what_a_client_has_made_outlives_its_connection(self):
+        relay, client = self.relayed()
+        pool = client.Pool([1], gpus=0, cpus=1, name="cut-pool")
+        client.Pool([1], gpus=0, cpus=1, name="kept-pool", detached=True)
+        client.Pool([1], gpus=0, cpus=1, name="closed-pool").close()
+        self.assertEqual(self.renewed(relay), [])
+        for times in (1, 2):
+            relay.cut()
+            self.eventually(lambda: len(self.renewed(relay)) >= times and not client._renewal._due)  # it was answered
+            self.assertEqual({name for name, _ in self.renewed(relay)}, {b"cut-pool"})
+        self.assertEqual(pool.world_size, 1)
+        client.find_pool("kept-pool").close()
 
 
 class Sleep(GroupCase):
