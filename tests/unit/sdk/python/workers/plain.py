@@ -22,3 +22,4 @@ if not comes and rank == "1":
 if not comes:
     dist.recv(torch.ones(1), src=2 - int(rank))  # whose connection the end of rank 1 does not end
 dist.all_reduce(torch.ones(1))
+dist.destroy_process_group()  # else a thread of torch may abort the process at its end
