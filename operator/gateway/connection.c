@@ -196,8 +196,7 @@ static void tell_goodbye(struct connection *c)
     static const char body[] = "{\"reason\":\"this operator is stopping\"}";
     struct err ignored = ERR_INIT;
     if (c->state == CONNECTION_SERVED && !c->json && !c->told) // not before the WELCOME
-        connection_send(c, RECORD_GOODBYE, body, sizeof body - 1, &ignored);
-    c->told = true;
+        c->told = connection_send(c, RECORD_GOODBYE, body, sizeof body - 1, &ignored) == 0;
 }
 
 void connection_drain(struct connection *c)

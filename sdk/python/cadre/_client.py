@@ -132,24 +132,29 @@ class Client:
         on_output = shown.line if shown else on_output
 
         def connection(_, up, why):
-            if up:
-                renewal.connected()
-            if shown:
-                shown.connected(bool(up))
-            if on_connection:
-                on_connection(bool(up), _errors.of_struct(why.contents) if why else None)
+            try:
+                if shown:
+                    shown.connected(bool(up))
+                if on_connection:
+                    on_connection(bool(up), _errors.of_struct(why.contents) if why else None)
+            finally:
+                if up:
+                    renewal.connected()
 
         def output(_, line):
             group, ranks, text = (s and s.decode("utf-8", "replace")
                                   for s in (line.contents.group, line.contents.ranks, line.contents.text))
             on_output(Output(group, ranks, text, line.contents.dropped))
 
+        me = weakref.ref(self)  # the library keeps the callbacks, and they must not keep the client
+
         def guarded(f):
             def call(*args):
                 try:
                     f(*args)
                 except BaseException as e:  # C cannot pass it on: the waiting thread raises it
-                    self._raised = self._raised or e
+                    if client := me():
+                        client._raised = client._raised or e
 
             return call
 
@@ -298,11 +303,11 @@ class Client:
         """Calls group.create. The same request again, after a lost connection, stands for the same object. Another
         client's request stands for another object, even if it asks for the same.
         """
-        name = manifest["metadata"]["name"]
+        name, session = manifest["metadata"]["name"], self._renewal.session
         manifest["metadata"]["annotations"] = {"cadre-client": self._id}
         made = self._ask("group.create", name, {kind: manifest, "lifetime": "Detached" if detached else "Session"}, timeout)
         if not detached:
-            self._renewal.add(_KEYS[kind], name, made["uid"])
+            self._renewal.add(_KEYS[kind], name, made["uid"], session)
 
     def _show(self, name):
         """Prints in this program what ranks of this group print."""

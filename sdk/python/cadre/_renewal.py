@@ -18,53 +18,78 @@ class Renewal:
 
     def __init__(self, client):
         self._client = weakref.ref(client)
-        self._lock = threading.Lock()
-        self._uids = {}  # (kind, name) -> UID; kind: "group" or "placementGroup", as in the request
-        self._due = {}  # what to renew -> when it may count as deleted
+        self._lock = threading.RLock()  # a signal handler may delete a group, too
+        self._of = {}  # (kind, name) -> (UID, the number of the session that has it); kind as in the request
+        self._known_by = 0  # when a replica must know all objects
+        self.session = -1  # the number of the present session: 0 is the first one
         self.thread = None
 
-    def add(self, kind, name, uid):
-        """The object ends with the session of the client."""
+    def add(self, kind, name, uid, session):
+        """The object ends with that session. The request for it may have been on its way for longer."""
         with self._lock:
-            self._uids[kind, name] = uid
+            self._of[kind, name] = uid, max(session, 0)  # it may be here before connected() is called
+            self._renew_late()
 
     def remove(self, kind, name):
         """The object is deleted."""
         with self._lock:
-            self._uids.pop((kind, name), None)
+            self._of.pop((kind, name), None)
 
     def connected(self):
         """The client has a new session. Called on threads that must not wait."""
         with self._lock:
-            self._due = dict.fromkeys(self._uids, time.monotonic() + _UNKNOWN_S)
-            if self._due and not self.thread:
-                self.thread = threading.Thread(target=self._run, daemon=True, name="cadre-renewal")
-                self.thread.start()
+            self.session += 1
+            self._known_by = time.monotonic() + _UNKNOWN_S
+            self._renew_late()
+
+    def _late(self):
+        """The objects that an earlier session has."""
+        return [(key, uid) for key, (uid, session) in self._of.items() if session < self.session]
+
+    def _renew_late(self):
+        if self._late() and not self.thread:
+            thread = threading.Thread(target=self._run, daemon=True, name="cadre-renewal")
+            thread.start()  # it waits for the lock
+            self.thread = thread
 
     def _run(self):
-        while True:
-            client = self._client()
-            with self._lock:
-                due = {key: (self._uids[key], until) for key, until in self._due.items() if key in self._uids}
-                if not due or client is None or client.closed:
-                    self.thread = None
-                    return
-            done = [key for key, (uid, until) in due.items() if self._renew(client, *key, uid, until)]
-            client = None  # this may be the last reference, which then ends the client
-            with self._lock:
-                for key in done:
-                    self._due.pop(key, None)
-            if len(done) < len(due):
+        try:
+            while self._turn():
                 time.sleep(_AGAIN_S)
+        finally:
+            with self._lock:
+                if self.thread is threading.current_thread():
+                    self.thread = None
 
-    def _renew(self, client, kind, name, uid, until):
-        """Returns True if nothing is left to do for this object."""
+    def _turn(self):
+        """Renews what is late. Returns False if nothing is left."""
+        client = self._client()
+        with self._lock:
+            session, late = self.session, self._late()
+            if not late or client is None or client.closed:
+                self.thread = None  # with the lock: what is late from now on gets another thread
+                return False
+        for key, uid in late:
+            if session == self.session and not client.closed:
+                self._note(key, uid, self._renew(client, *key, uid) and session)
+        return True
+
+    def _note(self, key, uid, session):
+        """session: the one that has the object now; False: none yet; None: the object is deleted."""
+        with self._lock:
+            if session is not False and self._of.get(key, (None,))[0] == uid:
+                self._of.pop(key)
+                if session is not None:
+                    self._of[key] = uid, session
+
+    def _renew(self, client, kind, name, uid):
+        """Returns True, False if it has to be tried again, or None if the object is deleted or not this client's."""
         try:
             client._ask("group.renew", name, {kind: name, "uid": uid}, _ANSWER_S)
             return True
         except _errors.NotFound:
-            return time.monotonic() >= until
-        except (_errors.Invalid, _errors.Forbidden):  # an operator that does not know the request, or another user
-            return True
+            return None if time.monotonic() >= self._known_by else False
+        except (_errors.Invalid, _errors.Forbidden):  # also of an operator that does not know the request
+            return None
         except (_errors.Error, TimeoutError, RuntimeError):  # the connection is lost again, or the client is closed
-            return client.closed
+            return False

@@ -152,6 +152,7 @@ def remove_placement_group(group):
     """Gives the bundles back. Actors and tasks on them end."""
     session = _session.current()
     session.tell("tell_group", group._name, "REMOVED")
+    session.client._renewal.remove("placementGroup", group._name)
     with _lock:
         for key in [key for key in _taken if key[0] == group._name]:
             del _taken[key]

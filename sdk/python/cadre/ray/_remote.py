@@ -304,6 +304,7 @@ class Workers:
     def _end(self, group):
         if self.session.closed:
             return
+        self.session.client._renewal.remove("group", group.name)
         try:
             group.start("group.delete", args={"group": group.name})
         except (RuntimeError, _errors.Error):
