@@ -246,6 +246,8 @@ static void replace(struct cluster *c, const char *key, struct occupant *next)
     if (next)
         move_in(c, next);
     struct occupant *old = next ? map_set(&c->occupants, key, next) : map_del(&c->occupants, key);
+    if (old && next && old->room == next->room)
+        room_succeed(next->room, old, next);
     if (old)
         move_out(c, old);
     if (next)

@@ -271,7 +271,7 @@ static int64_t amount_of(const struct pod_owner *o, const bool *qualified, int i
     int64_t sum = 0;
     LIST_FOREACH(l, &o->occupants) {
         const struct occupant *t = CONTAINER_OF(l, struct occupant, of_owner);
-        if (t->room->node && qualified[t->room->number])
+        if (t->counted && t->room->node && qualified[t->room->number])
             sum = amount_add(sum, resources_get(&t->requests, id));
     }
     return sum;

@@ -76,6 +76,18 @@ void room_take(struct room *r, struct occupant *t)
         count(r, t);
 }
 
+void room_succeed(struct room *r, struct occupant *old, struct occupant *t)
+{
+    if (list_empty(&t->unbound))
+        return;
+    if (!list_empty(&old->unbound)) {
+        list_remove(&t->unbound);
+        list_insert_before(&old->unbound, &t->unbound);
+    }
+    if (old->counted)
+        count(r, t);
+}
+
 void room_give(struct room *r, struct occupant *t)
 {
     list_remove(&t->unbound);

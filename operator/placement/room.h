@@ -27,7 +27,7 @@ struct room {
     int64_t silent_ms;       // when it was seen to become not ready; 0 = only its condition says so
     size_t number;           // among the nodes that exist, in natural order
     struct list occupants;   // struct occupant: the pods counted here
-    struct list unbound;     // struct occupant: the pods that are pinned but not bound, counted or not
+    struct list unbound;     // struct occupant: the pods that are pinned but not bound, counted or not, as they came
     // Allocatable minus used, by resource id. Beyond n_free nothing is known, so it is 0. Wider than an amount: sums of
     // saturated amounts stay exact, so taking an amount and giving it back leaves no trace.
     __int128 *free;
@@ -39,7 +39,10 @@ void room_free(struct room *r);
 
 void room_set_node(struct room *r, const struct node *node); // NULL = the node is gone
 void room_take(struct room *r, struct occupant *t);          // t moves in
-void room_give(struct room *r, struct occupant *t);          // t moves out, and belongs to the caller again
+// t has moved in, and stands for the same pod as `old`, which moves out next. An update of a pinned pod must not change
+// which of several pods counts. If t does not count although `old` did, room_settle() says that room appeared.
+void room_succeed(struct room *r, struct occupant *old, struct occupant *t);
+void room_give(struct room *r, struct occupant *t); // t moves out, and belongs to the caller again
 // Call this after changes. Counts the unbound pods that kube-scheduler could bind now, and no others: a pod of a gang
 // has to fit into the empty node, any other pod beside all that are counted. Otherwise a pod that nobody can ever bind
 // would take room. Returns true if room appeared.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/oom.h"
 
+#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <limits.h>
@@ -29,15 +30,11 @@ int64_t oom_kills(const char *root)
     return n >= 0 ? n : read_counter(root, "memory/memory.oom_control");
 }
 
-int64_t oom_untold(const struct oom *o)
-{
-    return oom_kills(o->root) - o->told;
-}
-
 bool oom_tell(struct oom *o, int64_t before)
 {
-    if (before < 0 || oom_untold(o) <= before)
+    int64_t first = MAX(o->told, before);
+    if (before < 0 || oom_kills(o->root) <= first)
         return false;
-    o->told++;
+    o->told = first + 1;
     return true;
 }

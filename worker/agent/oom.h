@@ -12,14 +12,12 @@
 // Returns -1 if the files do not tell.
 int64_t oom_kills(const char *root);
 
-// The kills that the exits of processes have told of. All processes of a container share it.
+// Which kills the exits of processes have told of. All processes of a container share it.
 struct oom {
     const char *root;
-    int64_t told;
+    int64_t told; // no other exit tells of this many first kills; some may be of children of ranks
 };
 
-// Returns how many kills no exit has told of, for example of children of ranks. Below 0: the files do not tell.
-int64_t oom_untold(const struct oom *o);
-// For a process that SIGKILL has ended, but not the agent's. `before`: oom_untold() when it was started. Returns true
-// if there was a kill since, and tells of it.
+// For a process that SIGKILL has ended, but not the agent's. `before`: oom_kills() when it was started. Returns true
+// if there was a kill since that no other exit has told of, and tells of the first one.
 bool oom_tell(struct oom *o, int64_t before);

@@ -29,7 +29,7 @@ struct pod_rank {
     bool told_exit;
     char *error, *slow;
     bool oom, killed;   // killed: because a client wanted it
-    int64_t oom_before; // oom_untold() at its start
+    int64_t oom_before; // oom_kills() at its start
     struct buf last;
 };
 
@@ -205,7 +205,7 @@ static void begin(struct pod_rank *p, const char *who)
     clear(p);
     free(p->who);
     p->who = xstrdup(who);
-    p->oom_before = oom_untold(p->config.oom);
+    p->oom_before = oom_kills(p->config.oom->root);
 }
 
 void pod_rank_fail(struct pod_rank *p, const char *who, const char *why)

@@ -48,7 +48,7 @@ struct template
     const char *const *env; // its environment at the start
     enum state state;
     struct process *process;
-    int64_t oom_before; // oom_untold() at its start
+    int64_t oom_before; // oom_kills() at its start
     struct output_process *output;
     int fd; // -1 = none
     struct loop_poll *poll;
@@ -286,7 +286,7 @@ void template_want(struct template *t, const struct template_source *s)
     arena_done(&t->arena);
     snprintf(t->why, sizeof t->why, "another one has taken its place");
     forget_process(t);
-    t->oom_before = oom_untold(t->config.oom);
+    t->oom_before = oom_kills(t->config.oom->root);
     if (t->config.preforked && t->config.preforked->pid && adopt(t, s, &err) == 0)
         return;
     forget_process(t);

@@ -169,6 +169,8 @@ static void add_pod(struct world *w, const char *name, char *words)
         str_to_i64(value, &number);
         if (str_eq(word, "on"))
             p->node = arena_strdup(a, value);
+        else if (str_eq(word, "pin"))
+            p->pin = arena_strdup(a, value);
         else if (str_eq(word, "priority"))
             p->priority = (int32_t)number;
         else if (str_eq(word, "age"))

@@ -12,9 +12,9 @@
 //
 // `gpu` stands for nvidia.com/gpu; cpu, memory, pods and names with a '/' are amounts too; any other NAME=VALUE of a
 // node is a label. A node has 110 pods unless it says so, a bundle takes one. One pod that nobody evicts takes the used
-// amounts. A `pod` line makes other pods; with `group`, they belong to a WorkerGroup. A patient gang preempts nobody.
-// `bundles`, `avoid` and `held` belong to the gang above them; with on= they are there already, and counted. Several
-// gangs may follow; each is planned as if the others were not there.
+// amounts. A `pod` line makes other pods, bound with `on` or only pinned with `pin`; with `group`, they belong to a
+// WorkerGroup. A patient gang preempts nobody. `bundles`, `avoid` and `held` belong to the gang above them; with on=
+// they are there already, and counted. Several gangs may follow; each is planned as if the others were not there.
 #pragma once
 
 #include "operator/placement/planner.h"

@@ -171,6 +171,37 @@ static void a_pinned_pod_of_another_takes_only_what_the_others_leave(void **stat
     assert_int_equal(gpus_used(c, "n1"), 0);
 }
 
+static void of_two_pinned_pods_an_update_does_not_change_which_one_counts(void **state)
+{
+    struct cluster *c = *state;
+    set_node(c, "n1", "gpu=8 cpu=8");
+    set_pinned(c, "a", "gpu=6 cpu=2", false);
+    set_pinned(c, "b", "gpu=4 cpu=4", false); // only one of them fits
+    uint64_t before = cluster_epoch(c);
+    set_pinned(c, "a", "gpu=6 cpu=2", false);
+    assert_int_equal(gpus_used(c, "n1"), 6);
+    assert_int_equal(used(c, "n1", RESOURCE_CPU), 2000);
+    assert_true(cluster_epoch(c) == before);
+    set_pinned(c, "b", "gpu=4 cpu=4", false);
+    assert_int_equal(gpus_used(c, "n1"), 6);
+    assert_true(cluster_epoch(c) == before);
+    cluster_del_pod(c, "ml", "a");
+    assert_int_equal(gpus_used(c, "n1"), 4);
+}
+
+static void a_pinned_pod_that_no_longer_counts_after_its_own_update_makes_room(void **state)
+{
+    struct cluster *c = *state;
+    set_node(c, "n1", "gpu=8");
+    set_pinned(c, "a", "gpu=6", true);
+    set_pinned(c, "b", "gpu=4", true);
+    assert_int_equal(gpus_used(c, "n1"), 10);
+    uint64_t before = cluster_epoch(c);
+    set_pinned(c, "b", "gpu=4", false); // it has lost its label
+    assert_int_equal(gpus_used(c, "n1"), 6);
+    assert_true(cluster_epoch(c) > before);
+}
+
 // The gang was planned as if pods of lower priority were gone.
 static void a_pinned_pod_of_a_gang_takes_its_room_while_others_are_evicted(void **state)
 {
@@ -370,6 +401,8 @@ int main(void)
         TEST(a_pinned_pod_counts_on_its_pin_until_it_is_bound),
         TEST(a_pinned_pod_that_can_never_be_bound_takes_nothing),
         TEST(a_pinned_pod_of_another_takes_only_what_the_others_leave),
+        TEST(of_two_pinned_pods_an_update_does_not_change_which_one_counts),
+        TEST(a_pinned_pod_that_no_longer_counts_after_its_own_update_makes_room),
         TEST(a_pinned_pod_of_a_gang_takes_its_room_while_others_are_evicted),
         TEST(a_pod_that_is_nowhere_takes_nothing),
         TEST(a_terminal_pod_takes_nothing),

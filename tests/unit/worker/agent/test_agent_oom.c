@@ -164,6 +164,32 @@ static void a_rank_that_others_kill_after_a_child_of_another_rank_did_not_die_of
     assert_true(died_of_memory(r, 1));
 }
 
+static void a_rank_died_of_memory_even_if_an_older_one_told_of_the_kill_of_its_child(void **state)
+{
+    struct ranks *r = *state;
+    start(r, 0, "until grep -q 1 memory.events; do sleep 0.01; done; kill -KILL $$");
+    in_file("memory.events", "oom_kill 1\n"); // a child of rank 0
+    start(r, 1, "until grep -q 2 memory.events; do sleep 0.01; done; kill -KILL $$");
+    until_gone(r, 1);
+    assert_true(died_of_memory(r, 0)); // nobody can know better
+    in_file("memory.events", "oom_kill 2\n");
+    until_gone(r, 1);
+    assert_true(died_of_memory(r, 1));
+}
+
+static void a_kill_before_their_start_is_not_told_of_by_any_of_two_ranks(void **state)
+{
+    struct ranks *r = *state;
+    in_file("memory.events", "oom_kill 1\n");
+    start(r, 1, "until [ -e end ]; do sleep 0.01; done; rm end; kill -KILL $$");
+    start(r, 0, "echo oom_kill 2 > memory.events; kill -KILL $$");
+    until_gone(r, 1);
+    assert_true(died_of_memory(r, 0));
+    in_file("end", "");
+    until_gone(r, 1);
+    assert_false(died_of_memory(r, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +198,10 @@ int main(void)
                                         teardown_ranks),
         cmocka_unit_test_setup_teardown(a_rank_that_others_kill_after_a_child_of_another_rank_did_not_die_of_memory,
                                         setup_ranks, teardown_ranks),
+        cmocka_unit_test_setup_teardown(a_rank_died_of_memory_even_if_an_older_one_told_of_the_kill_of_its_child,
+                                        setup_ranks, teardown_ranks),
+        cmocka_unit_test_setup_teardown(a_kill_before_their_start_is_not_told_of_by_any_of_two_ranks, setup_ranks,
+                                        teardown_ranks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
