@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that call all the time while a suite takes something away. They write down the outcome of every call.
 
-    client.py call --address URL --ca FILE --token FILE --log FILE [--deadline SECONDS] GROUP/RANK...
+    client.py call --address URL --ca FILE --token FILE --log FILE [--deadline SECONDS] [--makes NAME] GROUP/RANK...
     client.py report LOG [--since LINE] [--begun SECONDS]
 
 call: one client for each rank named, which must run Accumulator and which nobody else calls. It calls add(1) again and
 again until SIGTERM, and appends a line of JSON to the log for each call: "answered"; "failed", with the error's name and
 whether it may have run; "lost", where neither came in time; "wrong", where the value shows that a call ran twice or not at
-all, or that the rank was started again. Exit status 0: all clients came to an end.
+all, or that the rank was started again. NAME: the first client makes a PlacementGroup that ends with its session and that
+no node is large enough for. Exit status 0: all clients came to an end.
 
 report: counts the lines after the first LINE ones, of calls that began at SECONDS (of the epoch) or later, and says how
 long half and 99 % of those that were answered took at most.
@@ -47,6 +48,8 @@ class Client(threading.Thread):
         with cadre.connect(self.options.address, namespace=self.options.namespace, token_file=self.options.token,
                            ca_file=self.options.ca) as client:
             self.group = client.group(self.group_name)
+            if self.options.makes and self.name == self.options.target[0]:
+                client.Pool([1], gpus=1000, image="none", name=self.options.makes)
             while not self.stop.is_set():
                 begun, self.begun = time.time(), time.monotonic()
                 outcome = self.one_call()
@@ -145,6 +148,7 @@ def main():
         p.add_argument("--" + option, required=True)
     p.add_argument("--namespace", default="default")
     p.add_argument("--deadline", type=float, default=CALL_S, help="seconds that the proxy has for a call")
+    p.add_argument("--makes", metavar="NAME")
     p.add_argument("target", nargs="+", help="GROUP/RANK")
     p = commands.add_parser("report")
     p.add_argument("log")

@@ -5,6 +5,7 @@
 clients_ranks=() # ranks that are called
 clients_since=0  # lines of the clients' log that are ignored
 clients_deadline=15 # seconds that the proxy has for a call
+clients_makes=   # the PlacementGroup that ends with the first client
 
 # clients_start GROUP/RANK...: starts clients in the control plane's network. They use names, as programs in the cluster.
 clients_start() {
@@ -18,7 +19,7 @@ clients_start() {
     kc -n "$ns" create token caller --audience=cadre --duration=24h >"$suite_dir/token"
     "$devcluster" exec -- env "${environment[@]}" "$suite_root/tests/lib/client.py" call \
         --address "wss://$calls_host:9443" --namespace "$ns" --ca "$suite_dir/ca.pem" --token "$suite_dir/token" \
-        --log "$suite_dir/calls" --deadline "$clients_deadline" "$@" </dev/null >"$suite_dir/clients" 2>&1 &
+        --log "$suite_dir/calls" --deadline "$clients_deadline" ${clients_makes:+--makes "$clients_makes"} "$@" </dev/null >"$suite_dir/clients" 2>&1 &
     clients_pid=$!
     eventually 60 calls_answered 0 || bail_out "the clients get no answer"
 }
