@@ -9,6 +9,7 @@ states_pids=()
 outage_shown=0    # lines of the states' log
 outage_lives=     # of the groups, after the outage before
 outage_states=    # states besides Running that are true in this outage: "|False/Silent"
+outage_unplaced=  # a PlacementGroup that no node is large enough for
 outage_errors=    # errors besides the ones of any replica's end: ", \"FORBIDDEN\""
 outage_ended=0    # seconds of the epoch, with a fraction
 outage_edits=1000 # maxRestarts of the groups. An edit of it causes a decision
@@ -45,7 +46,7 @@ states_stop() {
 
 # Prints the states since the begin of the outage that are wrong for a running group.
 states_untrue() {
-    tail -n "+$((outage_shown + 1))" "$suite_dir/states" | grep -Ev " (True/Running$outage_states) " | uniq
+    tail -n "+$((outage_shown + 1))" "$suite_dir/states" | grep -Ev "${outage_unplaced:+^$outage_unplaced |} (True/Running$outage_states) " | uniq
 }
 
 # group_lives: the ids, start times and counts that change when a pod or a process starts again, one per line.
@@ -87,7 +88,8 @@ decided() {
 }
 
 groups_behind() {
-    kc -n "$ns" get wg,plg -o json | jq -r '.items[] | .metadata.generation as $g
+    kc -n "$ns" get wg,plg -o json | jq -r --arg unplaced "$outage_unplaced" '.items[] | select(.metadata.name != $unplaced)
+        | .metadata.generation as $g
         | (.status.conditions[] | select(.type == "Ready")) as $ready
         | select(.status.observedGeneration != $g or $ready.observedGeneration != $g or $ready.status != "True"
                  or $ready.reason != "Running")

@@ -133,13 +133,13 @@ class Client:
 
         def connection(_, up, why):
             try:
+                if up:
+                    renewal.connected()
+            finally:
                 if shown:
                     shown.connected(bool(up))
                 if on_connection:
                     on_connection(bool(up), _errors.of_struct(why.contents) if why else None)
-            finally:
-                if up:
-                    renewal.connected()
 
         def output(_, line):
             group, ranks, text = (s and s.decode("utf-8", "replace")

@@ -44,7 +44,7 @@ class Renewal:
 
     def _late(self):
         """The objects that an earlier session has."""
-        return [(key, uid) for key, (uid, session) in self._of.items() if session < self.session]
+        return [(key, uid) for key, (uid, session) in list(self._of.items()) if session < self.session]
 
     def _renew_late(self):
         if self._late() and not self.thread:
@@ -83,13 +83,13 @@ class Renewal:
                     self._of[key] = uid, session
 
     def _renew(self, client, kind, name, uid):
-        """Returns True, False if it has to be tried again, or None if the object is deleted or not this client's."""
+        """Returns True, False if it has to be tried again, or None if the object is deleted."""
         try:
             client._ask("group.renew", name, {kind: name, "uid": uid}, _ANSWER_S)
             return True
         except _errors.NotFound:
             return None if time.monotonic() >= self._known_by else False
-        except (_errors.Invalid, _errors.Forbidden):  # also of an operator that does not know the request
-            return None
+        except (_errors.Invalid, _errors.Forbidden):  # the next session may reach a replica that allows or knows it
+            return True
         except (_errors.Error, TimeoutError, RuntimeError):  # the connection is lost again, or the client is closed
             return False
