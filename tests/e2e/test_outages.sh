@@ -390,7 +390,7 @@ suite_start e2e-outages --nodes 3 --gpus 4
 setup
 taken leader_dies_under_a_call "the leader is killed"
 kc -n cadre-system rollout restart deployment/cadre-operator >/dev/null
-kc -n cadre-system rollout status deployment/cadre-operator --timeout=600s >/dev/null
+operators_ready
 eventually 60 is 2 operators_count
 check "a client has what it has made after a rolling update of the operator" \
     eventually 60 made_is_renewed_after "$(date +%s%3N)"
