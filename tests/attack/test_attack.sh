@@ -202,7 +202,7 @@ attack() {
     for i in "${!names[@]}"; do check "${texts[i]}" attack_ended "${names[i]}" "${attack_pids[i]}"; done
     begun=$(date +%s.%N)
     check "... others are answered afterwards" eventually 20 calls_answered "$begun"
-    check "... and were all the time" is '[0,0,0]' report '[.failed, .lost, .wrong]' --since "$clients_since"
+    check "... and were all the time" is '[0,0,0,null]' report '[.failed, .lost, .wrong, .firstFailure]' --since "$clients_since"
     check "... health was answered" equals "" "$(<"$suite_dir/unhealthy")"
     check "... memory is below four fifths of the limit" below_limit
     turns=$(turns_since) || turns="no metrics"

@@ -114,7 +114,7 @@ def call(options):
 
 def report(options):
     counts, names, answering = collections.Counter(), collections.Counter(), set()
-    last, gap, took = {}, 0.0, []
+    last, gap, took, why = {}, 0.0, [], None
     with open(options.log, encoding="utf-8") as f:
         for n, text in enumerate(f):
             if n < options.since or not text.endswith("\n"):
@@ -125,6 +125,7 @@ def report(options):
             counts[line["outcome"]] += 1
             if line["outcome"] == "failed":
                 names[line["name"] or "?"] += 1
+                why = why or line["message"]
                 counts["may have run"] += line["ran"]
             elif line["outcome"] == "answered":
                 took.append(line["ms"])
@@ -136,7 +137,7 @@ def report(options):
     quantiles = {f"p{p}Ms": took[min(len(took) - 1, len(took) * p // 100)] if took else None for p in (50, 99)}
     print(json.dumps({"answered": counts["answered"], "failed": counts["failed"], "names": dict(names),
                       "mayHaveRun": counts["may have run"], "lost": counts["lost"], "wrong": counts["wrong"],
-                      "answering": len(answering), "gapSeconds": round(gap, 1)} | quantiles))
+                      "answering": len(answering), "gapSeconds": round(gap, 1), "firstFailure": why} | quantiles))
     return 0
 
 
