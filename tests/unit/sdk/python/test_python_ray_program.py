@@ -99,7 +99,8 @@ class Alone(unittest.TestCase):
 
         self.cadre, self.ray = cadre, ray
         said = {"local": {"CPU": 1.0, "GPU": 0.0}, "depth": 0}
-        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None, later=None, process="p")
+        self.session = types.SimpleNamespace(said=said, workers={}, closed=False, close=lambda: None, later=None, process="p",
+                                             client=unittest.mock.Mock())
         self.enterContext(unittest.mock.patch.object(_session, "_current", self.session))
         self.given, self.worker = [], _remote.Worker(unittest.mock.Mock())
         self.enterContext(unittest.mock.patch.object(_remote.Workers, "_new", lambda workers: self.worker))
