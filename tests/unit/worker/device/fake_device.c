@@ -28,6 +28,7 @@ static struct stream streams[STREAMS]; // [0] is the default one
 static uint64_t last_number;
 static int broken;
 static bool running;
+static char device_folder[PATH_SIZE]; // for the device's thread: getenv() must not run beside the test's setenv()
 
 const char *fake_folder(void)
 {
@@ -35,10 +36,10 @@ const char *fake_folder(void)
     return path ? path : "/nonexistent";
 }
 
-int stand_in_control(const char *word)
+static int control_in(const char *folder, const char *word)
 {
     char path[PATH_SIZE], text[CONTROL_SIZE] = "\n";
-    snprintf(path, sizeof path, "%s/control", fake_folder());
+    snprintf(path, sizeof path, "%s/control", folder);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text + 1, sizeof text - 2) : 0;
     if (fd >= 0)
@@ -52,6 +53,11 @@ int stand_in_control(const char *word)
     if (!line)
         return 0;
     return line[len] == ' ' ? (int)strtol(line + len, NULL, 10) : 1;
+}
+
+int stand_in_control(const char *word)
+{
+    return control_in(fake_folder(), word);
 }
 
 static int64_t now_ns(void)
@@ -193,7 +199,7 @@ static void *run_device(void *ctx)
     (void)ctx;
     for (;;) {
         fake_lock(); // so that a copy never begins that was asked for after "hang"
-        bool any = !stand_in_control("hang") && turn_all();
+        bool any = !control_in(device_folder, "hang") && turn_all();
         fake_unlock(0);
         if (!any)
             clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -205,6 +211,7 @@ uint64_t fake_put(void *stream, struct op op)
 {
     pthread_t thread;
     struct stream *s = stream_of(stream);
+    snprintf(device_folder, sizeof device_folder, "%s", fake_folder());
     if (!running && pthread_create(&thread, NULL, run_device, NULL) == 0)
         pthread_detach(thread);
     running = true;
