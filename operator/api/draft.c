@@ -138,6 +138,15 @@ int draft_read(const char *args, const char *ns, const char *user, int64_t now_m
     return 0;
 }
 
+int draft_check_renewal(const char *uid, const char *wanted, bool bound, bool has_session, struct err *err)
+{
+    if (!uid || !str_eq(uid, wanted))
+        return err_set(err, ERR_NOT_FOUND, "it has been deleted");
+    if (!bound)
+        return err_set(err, ERR_INVALID, "it is detached, so it needs no session");
+    return has_session ? 0 : err_set(err, ERR_INVALID, "a single request has no session: open a websocket");
+}
+
 int draft_check_session(const struct draft *d, bool has_session, struct err *err)
 {
     return d->detached || has_session

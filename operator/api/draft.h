@@ -34,6 +34,9 @@ int draft_read_name(const char *args, const char *method, struct arena *a, enum 
 // ERR_INVALID.
 int draft_read_renew(const char *args, struct arena *a, enum kind *ret_kind, const char **ret_name,
                      const char **ret_uid, struct err *err);
+// Whether a session can renew the object: the one with the UID `uid` (NULL = there is none), while the client means
+// `wanted`. bound: it ends with a session. ERR_NOT_FOUND, ERR_INVALID.
+int draft_check_renewal(const char *uid, const char *wanted, bool bound, bool has_session, struct err *err);
 // ERR_INVALID if the draft belongs to a session, and there is none.
 int draft_check_session(const struct draft *d, bool has_session, struct err *err);
 // Returns the answer to group.create.

@@ -40,8 +40,8 @@ void observations_refused(struct observations *n, int32_t incarnation, const cha
 // not a verdict on the spec.
 void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32_t incarnation, const char *reason,
                                     const char *message, int64_t now_ms);
-// Returns true if there was trouble and it is over, for a gang that is bound: the last refusal is not waited for any
-// more, and the plan does not try anew what was refused, for example the Service.
+// Returns true if a bound gang had trouble and it is over: the pause after the last refusal has passed, and the plan
+// does not create again what was refused, for example the Service.
 bool observations_calm(const struct observations *n, const struct plan *p, int64_t now_ms);
 // Notes that all pods of the gang are bound as planned. It forgets the trouble on the way, but not that the dry run of
 // a changed spec is forbidden.

@@ -43,6 +43,13 @@ static void answer(provisioner_done_fn done, void *done_ctx, const char *json, c
     done(done_ctx, err->code ? NULL : json, err->code ? 0 : strlen(json), err);
 }
 
+// From now on, the object ends with that session.
+static void own(struct local_object *o, const void *lifetime)
+{
+    o->lifetime = lifetime;
+    loop_timer_disarm(o->abandoned);
+}
+
 // The same request came again: the program has come back, or did not get the answer.
 static int take_over(struct local_object *o, const struct provision *p, const struct draft *draft, struct err *err)
 {
@@ -51,23 +58,7 @@ static int take_over(struct local_object *o, const struct provision *p, const st
                        "a %s %s/%s exists in this run already, and this request did not create it; delete it or choose "
                        "another name",
                        kind_info(draft->kind)->kind, p->ns, draft->name);
-    o->lifetime = o->bound ? p->lifetime : NULL;
-    loop_timer_disarm(o->abandoned);
-    return 0;
-}
-
-static int renew_object(struct local_object *o, const struct provision *p, const char *uid, struct err *err)
-{
-    if (!str_eq(o->uid, uid))
-        return err_set(err, ERR_NOT_FOUND, "%s/%s has been deleted, and this is another one with its name", o->ns,
-                       o->name);
-    if (!o->bound)
-        return err_set(err, ERR_INVALID, "%s/%s is detached, so it needs no session", o->ns, o->name);
-    if (!p->lifetime)
-        return err_set(err, ERR_INVALID, "a single request has no session that could keep %s: open a websocket",
-                       o->name);
-    o->lifetime = p->lifetime;
-    loop_timer_disarm(o->abandoned);
+    own(o, o->bound ? p->lifetime : NULL);
     return 0;
 }
 
@@ -146,8 +137,10 @@ static void renew(void *ctx, const struct provision *p, provisioner_done_fn done
     const char *name, *uid;
     int r = draft_read_renew(p->args, &a, &kind, &name, &uid, &err);
     struct local_object *o = r == 0 ? find(ctx, kind, p->ns, name, &err) : NULL;
-    if (o)
-        renew_object(o, p, uid, &err);
+    if (o && draft_check_renewal(o->uid, uid, o->bound, p->lifetime, &err) < 0)
+        err_wrap(&err, "%s %s/%s cannot be renewed", kind_info(kind)->kind, o->ns, o->name);
+    else if (o)
+        own(o, p->lifetime);
     answer(done, done_ctx, "null", &err);
     arena_done(&a);
 }

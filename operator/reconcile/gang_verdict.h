@@ -17,5 +17,5 @@ enum gang_verdict gang_verdict_of_change(struct gang_decision *g, bool runs);
 void gang_verdict_refusal(struct gang_decision *g);
 // Returns true if the API server refused the last try of a creation. A dry run of another spec does not count.
 bool gang_verdict_refused_before(const struct gang_decision *g);
-// The same, and the next try is to wait.
+// Does the same, but only until the time of the next try.
 bool gang_verdict_refused_lately(const struct gang_decision *g);

@@ -223,13 +223,12 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
 
 static int check_renewal(const struct object *there, const struct provision *p, const char *uid, struct err *err)
 {
-    if (!there || !str_eq(there->meta.uid, uid) || there->meta.deleted_ms)
-        return err_set(err, ERR_NOT_FOUND, "it has been deleted");
-    if (!str_eq(labels_get(&there->meta.annotations, ANNOTATION_CREATED_BY), p->who.name))
-        return err_set(err, ERR_FORBIDDEN, "another user created it");
-    if (!labels_get(&there->meta.annotations, ANNOTATION_SESSION_RENEWED))
-        return err_set(err, ERR_INVALID, "it is detached, so it needs no session");
-    return p->lifetime ? 0 : err_set(err, ERR_INVALID, "a single request has no session: open a websocket");
+    const struct meta *m = there && !there->meta.deleted_ms ? &there->meta : NULL;
+    bool bound = m && labels_get(&m->annotations, ANNOTATION_SESSION_RENEWED);
+    int r = draft_check_renewal(m ? m->uid : NULL, uid, bound, p->lifetime, err);
+    return r == 0 && !str_eq(labels_get(&m->annotations, ANNOTATION_CREATED_BY), p->who.name)
+               ? err_set(err, ERR_FORBIDDEN, "another user created it")
+               : r;
 }
 
 static void renew(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
