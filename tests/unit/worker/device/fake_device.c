@@ -38,7 +38,7 @@ const char *fake_folder(void)
 
 static int control_in(const char *folder, const char *word)
 {
-    char path[PATH_SIZE], text[CONTROL_SIZE] = "\n";
+    char path[PATH_SIZE + sizeof "/control"], text[CONTROL_SIZE] = "\n";
     snprintf(path, sizeof path, "%s/control", folder);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text + 1, sizeof text - 2) : 0;
