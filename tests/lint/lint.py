@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The house rules that a compiler does not check (DESIGN: layers, confinement, banned functions, headers).
+"""The house rules that a compiler does not check (docs/style.md, docs/architecture.md: layers, confinement, banned functions, headers).
 
     lint.py               every file of the tree that git does not ignore
     lint.py --self-test   proves that each rule can fail, and that clean files pass
@@ -45,7 +45,7 @@ LAYERS = {
     "operator/reconcile": RECONCILE,
     "operator/agents": AGENTS,
     "operator/proxy": PROXY,  # pure; operator/gateway binds it to sockets
-    "operator/gateway": GATEWAY,  # knows no Kubernetes: operator/identity and main.c identify its peers
+    "operator/gateway": GATEWAY,  # knows no Kubernetes: operator/identity and operator/wiring identify its peers
     "operator/identity": RUNTIME | {"operator/identity", "operator/gateway"},
     "operator/exec": RECONCILE | RUNTIME | PROXY | {"operator/exec"},
     "worker/agent": WS | {"worker/agent"},
