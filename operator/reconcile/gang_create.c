@@ -22,7 +22,7 @@ static bool old_pods_go(struct gang_decision *g)
         return false;
     gang_delete_gone(g, STAGE_FIRST);
     if (g->pods->own_failure) // a gang whose pods fail again and again is created again ever more slowly
-        g->plan->rolls_back = true;
+        g->plan->gives_back = true;
     wait_on(g, REASON_TERMINATING, g->gone_text);
     return true;
 }
@@ -82,7 +82,7 @@ static void place(struct gang_decision *g)
     bool all_go = g->pods->existing && !g->pods->older;
     const char *reason = placed.verdict == VERDICT_INFEASIBLE && !all_go ? REASON_INFEASIBLE : REASON_INSUFFICIENT;
     g->owner->give_back(g, reason, why);
-    g->plan->waits_for_room = !g->plan->rolls_back;
+    g->plan->waits_for_room = !g->plan->gives_back;
 }
 
 static void wait_for_verdict(struct gang_decision *g)

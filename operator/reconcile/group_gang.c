@@ -207,7 +207,7 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
 {
     struct group_decision *d = decision_of(g);
     if (d->pods.gang.existing || g->refused)
-        attempt_roll_back(d, reason, message);
+        attempt_give_back(d, reason, message);
     else
         gang_wait(g, reason, message);
 }

@@ -68,7 +68,7 @@ struct plan {
     bool waits_for_port;    // look again when a neighbour has gone
     const char *master;     // as in struct gang_memory
     bool defers_status;     // the status has to be written soon, but other changes may come first
-    bool rolls_back;        // the gang is given back and tried again later (struct gang_memory)
+    bool gives_back;        // the gang is given back and tried again later (struct gang_memory)
     const char **contended; // nodes that did not take the pods planned for them, or that lost a GPU
     size_t n_contended;
     struct wait waits[WAIT_KINDS]; // as in struct gang_memory

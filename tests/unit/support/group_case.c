@@ -199,7 +199,7 @@ static void take_memory(struct group_case *c, const struct json *in)
     m->refusal_reason = json_str(json_get(refusal, "reason"), &c->arena);
     m->refusal_message = json_str(json_get(refusal, "message"), &c->arena);
     m->refusal_incarnation = get_number(refusal, "incarnation");
-    m->rollbacks = get_number(in, "rollbacks");
+    m->given_back = get_number(in, "givenBack");
     m->retry_at_ms = get_time(in, "retryAt");
     m->status_wanted_ms = get_time(in, "statusWantedAt");
     m->master = json_str(json_get(in, "master"), &c->arena);

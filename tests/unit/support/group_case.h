@@ -6,7 +6,7 @@
 //    "slices": [{...}] of a Service without a selector; where there is no such member it has one,
 //    "memory": {"dryRun": "OK" | "Refused" | "Forbidden" | "ForbiddenBefore" (of another spec), "message": ...,
 //               "refusal": {"reason", "message", "incarnation"},
-//               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME,
+//               "retryAt": TIME, "givenBack": N, "contended": [...], "statusWantedAt": TIME,
 //               "master": ..., "addressesWantedAt": TIME},
 //    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
 //                     "errorAt", "takenPort", "lost": {"uuid", "name", "xid", "rank"},
