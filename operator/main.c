@@ -117,7 +117,7 @@ static void tell_excluded(void *ctx, const char *ns, const char *pod)
 static void on_elected(struct cadre_operator *o)
 {
     if (o->stopping || o->handed_ms)
-        return; // it was elected in the turn in which it was asked to stop: the Lease goes back unused
+        return; // it was elected in the turn in which it was asked to stop: the Lease is released unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     retry_now(o);
@@ -284,8 +284,8 @@ static void mirror_start(struct cadre_operator *o, const struct mirror *m)
     o->reflectors[m->kind] = reflector_start(o->loop, o->client, o->stores[m->kind], &ro);
 }
 
-// Stopping: begin nothing new, let running requests end (bounded), give the Lease back when the last write is done,
-// leave the loop.
+// Stopping: begin nothing new, let running requests end (bounded), release the Lease when the last write is done, leave
+// the loop.
 static void on_released(void *ctx)
 {
     struct cadre_operator *o = ctx;
@@ -321,7 +321,7 @@ static void begin_handover(struct cadre_operator *o, const char *to, int64_t now
     o->handed_ms = now_ms;
 }
 
-// Gives the Lease back when no write is in progress. Then this replica takes part in the election like every other one.
+// Releases the Lease when no write is in progress. Then this replica takes part in the election like every other one.
 static void go_on_handing(struct cadre_operator *o, int64_t now_ms)
 {
     if (o->election && !o->releasing && deciding_idle(o->deciding)) {

@@ -294,7 +294,7 @@ test_leaders() {
     check "... but is ready, with its caches warm" operator_http "$second" /readyz --fail
     check "the leader stops" operator_stop "$first"
     began=$SECONDS
-    check "a lease that is given back is taken over at once" eventually 6 is_leader "$second"
+    check "a lease that is released is taken over at once" eventually 6 is_leader "$second"
     echo "# after $((SECONDS - began)) s"
     group_apply led '.spec.replicas = 3' >/dev/null
     check "... and the groups are served" eventually 20 is 3 group_status led readyReplicas
