@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { STALE_CACHE_MS = 1000 };
+enum { STALE_MIRROR_MS = 1000 };
 
 void gang_commit(struct gang_decision *g, bool at_once)
 {
@@ -37,7 +37,7 @@ void gang_postpone(struct gang_decision *g)
 {
     memcpy(g->plan->waits, g->v->memory->waits, sizeof g->plan->waits);
     g->plan->waits[WAIT_STATUS] = g->pods->status;
-    plan_requeue(g->plan, STALE_CACHE_MS);
+    plan_requeue(g->plan, STALE_MIRROR_MS);
 }
 
 int32_t gang_next(int32_t n)
