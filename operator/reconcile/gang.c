@@ -72,7 +72,7 @@ void gang_delete_pod(struct gang_decision *g, const struct pod *p, int stage)
 {
     int32_t node_lost_s = g->owner->node_lost_s ? g->owner->node_lost_s(g, p) : g->spec->node_lost_s;
     bool lost = pod_node_gone(g->v->cluster, p, node_lost_s, g->v->now_ms, NULL);
-    if (!g->borrowed || !(lost || pod_terminal(p)))
+    if (!g->on_bundles || !(lost || pod_terminal(p)))
         plan_delete_pod(g->plan, p, lost, stage);
 }
 

@@ -241,7 +241,7 @@ void group_gang_init(struct group_decision *d)
         .spec = &wg->spec.gang,
         .size = wg->spec.replicas,
         .incarnation = d->pods.gang.incarnation,
-        .borrowed = d->pods.bundles,
+        .on_bundles = d->pods.bundles,
         .needs_setup = workergroup_has_agent(d->wg) && !d->pods.bundles,
         .edited = wg->status.observed_generation != wg->obj.meta.generation,
         .begun = d->pods.begun,

@@ -65,7 +65,7 @@ struct plan {
     size_t n, size;
     int64_t requeue_ms;     // look again after this time at the latest; -1 = only when something changes
     bool waits_for_room;    // look again when the cluster's epoch grows
-    bool waits_for_port;    // look again when a neighbour has gone
+    bool waits_for_port;    // look again when another user of the PlacementGroup has gone
     const char *master;     // as in struct gang_memory
     bool defers_status;     // the status has to be written soon, but other changes may come first
     bool gives_back;        // the gang is given back and tried again later (struct gang_memory)

@@ -12,7 +12,7 @@
 //                     "errorAt", "takenPort", "lost": {"uuid", "name", "xid", "rank"},
 //                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message",
 //                                    "lastLines", "endedAt"}]}},
-//    "placementgroups": [{...}], "neighbours": [{"name", "master"}], of a WorkerGroup on their bundles,
+//    "placementgroups": [{...}], "otherUsers": [{"name", "master"}], of a WorkerGroup on their bundles,
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //
 // Only workergroup is required, or placementgroup in its place. Pods of other owners take room, but do not belong to
