@@ -7,8 +7,10 @@
 #include "common/base/str.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/status.h"
-#include "operator/kube/stream.h"
+#include "operator/kube/line_splitter.h"
+#include "operator/kube/list_splitter.h"
 #include "operator/kube/watch.h"
+#include "operator/kube/watch_event.h"
 
 #include <stdlib.h>
 
