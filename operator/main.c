@@ -29,7 +29,7 @@ enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20, KEPT_BYTES = 1024 * 1024 }
 // After this replica gives the Lease to another one, it waits for HEAD_START_MS before it competes again.
 enum { LOOK_AROUND_MS = 1000, HEAD_START_MS = 5000 };
 
-// The mirrored kinds, in the order of start. All of them are synced before the operator decides anything.
+// The mirrored kinds, in the order of start. All mirrors are complete before the operator decides anything.
 static const struct mirror {
     enum kind kind;
     bool cluster_wide; // also in a namespaced install: planning needs everything that takes room
@@ -71,10 +71,10 @@ struct cadre_operator {
     int exit_code;
 };
 
-static bool all_synced(const struct cadre_operator *o)
+static bool all_complete(const struct cadre_operator *o)
 {
     for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
-        if (!store_synced(o->stores[mirrors[i].kind]))
+        if (!store_is_complete(o->stores[mirrors[i].kind]))
             return false;
     return true;
 }
@@ -83,7 +83,7 @@ static bool is_ready(void *ctx, struct buf *why_not)
 {
     const struct cadre_operator *o = ctx;
     for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
-        if (!store_synced(o->stores[mirrors[i].kind]))
+        if (!store_is_complete(o->stores[mirrors[i].kind]))
             buf_printf(why_not, "waiting for the first list of %s\n", kind_info(mirrors[i].kind)->plural);
     return why_not->len == 0;
 }
@@ -117,7 +117,7 @@ static void tell_excluded(void *ctx, const char *ns, const char *pod)
 static void on_elected(struct cadre_operator *o)
 {
     if (o->stopping || o->handed_ms)
-        return; // it was elected in the turn in which it was asked to stop: the Lease goes back unused
+        return; // it was elected in the turn in which it was asked to stop: the Lease is released unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     retry_now(o);
@@ -238,11 +238,11 @@ static void begin_election(struct cadre_operator *o)
     }
 }
 
-static void on_synced(void *ctx, enum kind kind)
+static void on_complete(void *ctx, enum kind kind)
 {
     struct cadre_operator *o = ctx;
     log_debug("mirror is complete", "kind", kind_info(kind)->kind, NULL);
-    if (all_synced(o) && !o->stopping) {
+    if (all_complete(o) && !o->stopping) {
         log_info("ready", "version", CADRE_VERSION, "server", o->config.server, "nodes",
                  log_i64((long long)store_count(o->stores[KIND_NODE])), "pods",
                  log_i64((long long)store_count(o->stores[KIND_POD])), "workergroups",
@@ -277,15 +277,15 @@ static void mirror_start(struct cadre_operator *o, const struct mirror *m)
         .seed = rand_u64(&o->rand),
         .on_error = on_mirror_error,
         .on_bad_object = on_bad_object,
-        .on_synced = on_synced,
+        .on_complete = on_complete,
         .on_restored = on_restored,
         .ctx = o,
     };
     o->reflectors[m->kind] = reflector_start(o->loop, o->client, o->stores[m->kind], &ro);
 }
 
-// Stopping: begin nothing new, let running requests end (bounded), give the Lease back when the last write is done,
-// leave the loop.
+// Stopping: begin nothing new, let running requests end (bounded), release the Lease when the last write is done, leave
+// the loop.
 static void on_released(void *ctx)
 {
     struct cadre_operator *o = ctx;
@@ -321,7 +321,7 @@ static void begin_handover(struct cadre_operator *o, const char *to, int64_t now
     o->handed_ms = now_ms;
 }
 
-// Gives the Lease back when no write is in progress. Then this replica takes part in the election like every other one.
+// Releases the Lease when no write is in progress. Then this replica takes part in the election like every other one.
 static void go_on_handing(struct cadre_operator *o, int64_t now_ms)
 {
     if (o->election && !o->releasing && deciding_idle(o->deciding)) {

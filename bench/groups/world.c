@@ -371,8 +371,8 @@ void world_open(struct world *w, const char *kubeconfig, const char *ns)
     store_subscribe(w->pods, on_pod, w);
     store_subscribe(w->groups, on_group, w);
     store_subscribe(w->placementgroups, on_group, w);
-    while (!store_synced(w->pods) || !store_synced(w->groups) || !store_synced(w->placementgroups) ||
-           !store_synced(w->nodes))
+    while (!store_is_complete(w->pods) || !store_is_complete(w->groups) || !store_is_complete(w->placementgroups) ||
+           !store_is_complete(w->nodes))
         loop_run_once(w->loop, 100);
     read_nodes(w);
     read_models(w);

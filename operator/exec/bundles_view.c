@@ -57,11 +57,11 @@ static void find_pods(const struct store *pods_of_all, struct arena *a, struct g
     v->gang.n_pods = total;
 }
 
-struct neighbours {
+struct other_users {
     const struct reconciler *groups;
     const struct workergroup *of;
     struct arena *a;
-    struct neighbour *items;
+    struct other_user *items;
     size_t n, size;
 };
 
@@ -86,9 +86,9 @@ static const char *master_of(const struct reconciler *groups, const struct objec
     return decided ? e->observations.memory.master : workergroup_of(o)->status.master_addr;
 }
 
-static void add_neighbour(void *ctx, const char *key)
+static void add_other_user(void *ctx, const char *key)
 {
-    struct neighbours *to = ctx;
+    struct other_users *to = ctx;
     const struct object *o = store_get(reconciler_objects(to->groups), to->of->obj.meta.ns, strchr(key, '/') + 1);
     if (!o || workergroup_of(o) == to->of || is_over(workergroup_of(o)))
         return;
@@ -97,26 +97,26 @@ static void add_neighbour(void *ctx, const char *key)
         return;
     if (to->n == to->size) {
         to->size = MAX(2 * to->size, (size_t)16);
-        struct neighbour *items = arena_array(to->a, to->size, sizeof *items);
+        struct other_user *items = arena_array(to->a, to->size, sizeof *items);
         if (to->n)
             memcpy(items, to->items, to->n * sizeof *items);
         to->items = items;
     }
-    to->items[to->n++] = (struct neighbour){o->meta.name, master};
+    to->items[to->n++] = (struct other_user){o->meta.name, master};
 }
 
 void bundles_view_fill(const struct reconciler *groups, const struct placementgroup_users *users,
                        const struct agents *agents, const struct workergroup *wg, struct arena *a, struct group_view *v)
 {
-    struct neighbours near = {.groups = groups, .of = wg, .a = a};
+    struct other_users others = {.groups = groups, .of = wg, .a = a};
     find_placementgroups(groups, wg, a, &v->placementgroups, &v->placementgroup_services);
     if (v->as_running)
         find_placementgroups(groups, v->as_running, a, &v->placementgroups_running,
                              &v->placementgroup_services_running);
     find_pods(groups->options.shared->executor.stores[KIND_POD], a, v);
     for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
-        placementgroup_users_each(users, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
-    v->neighbours = near.items;
-    v->n_neighbours = near.n;
+        placementgroup_users_each(users, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_other_user, &others);
+    v->other_users = others.items;
+    v->n_other_users = others.n;
     v->running = agents ? agents_running(agents, wg->obj.meta.uid) : 0;
 }

@@ -32,7 +32,7 @@ struct group_controller {
     struct orphans *orphans; // stops processes of groups that do not use their PlacementGroup
     struct loop_timer *peers_timer;
     size_t n_agents; // running pods that have an agent
-    struct metric *rollbacks;
+    struct metric *given_back;
 };
 
 // The pods of a PlacementGroup also matter to the groups that run on it.
@@ -242,8 +242,8 @@ static void note(void *ctx, const struct object *o, struct observations *n, cons
     struct group_controller *c = ctx;
     const struct workergroup_status *s = &workergroup_of(o)->status;
     const struct condition *scheduled = condition_find(s->conditions, s->n_conditions, COND_SCHEDULED);
-    if (p->rolls_back)
-        metric_add(c->rollbacks, 1);
+    if (p->gives_back)
+        metric_add(c->given_back, 1);
     else if (scheduled && scheduled->status == CONDITION_TRUE && observations_calm(n, p, now_ms))
         observations_bound(n);
 }
@@ -277,8 +277,8 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
     c->users = placementgroup_users_new();
     c->orphans = orphans_new(loop, options->client, c->users, options->stores, options->agents);
     c->peers_timer = loop_timer_new(loop, on_peers, c);
-    c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
-                                   "Gangs given back because they were refused or not bound in time", "");
+    c->given_back = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
+                                    "Gangs given back because they were refused or not bound in time", "");
     store_subscribe(c->stores[KIND_POD], on_pod, c);
     store_subscribe(c->stores[KIND_NODE], on_node, c);
     store_subscribe(c->stores[KIND_SERVICE], on_owned, c);

@@ -25,8 +25,8 @@ struct group_controller_options {
     uint64_t seed;
 };
 
-// Follows the stores from now on. It decides nothing before group_controller_start(). Start it when the caches are
-// synced and this replica leads.
+// Follows the stores from now on. It decides nothing before group_controller_start(). Start it when the mirrors are
+// complete and this replica leads.
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options);
 // Sets the settings of new pods that have an agent. They are copied. No such pod is created before the first call.
 void group_controller_setup(struct group_controller *c, const struct agent_setup *setup);

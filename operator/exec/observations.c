@@ -108,8 +108,8 @@ void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32
 
 static int64_t later(struct observations *n, int64_t now_ms)
 {
-    n->memory.rollbacks++;
-    return now_ms + wait_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.rollbacks, n->seed);
+    n->memory.given_back++;
+    return now_ms + wait_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.given_back, n->seed);
 }
 
 void observations_refused(struct observations *n, int32_t incarnation, const char *reason, const char *message,
@@ -141,9 +141,9 @@ void observations_planned(struct observations *n, const struct plan *p, int64_t 
     struct gang_memory *m = &n->memory;
     memcpy(m->waits, p->waits, sizeof m->waits);
     set_master(n, p->master);
-    if (p->rolls_back && m->retry_at_ms <= now_ms)
+    if (p->gives_back && m->retry_at_ms <= now_ms)
         m->retry_at_ms = later(n, now_ms);
-    if (p->rolls_back || p->n_contended)
+    if (p->gives_back || p->n_contended)
         avoid(n, p);
 }
 
@@ -158,8 +158,8 @@ static bool creates(const struct plan *p)
 bool observations_calm(const struct observations *n, const struct plan *p, int64_t now_ms)
 {
     const struct gang_memory *m = &n->memory;
-    bool trouble = m->rollbacks || m->n_contended;
-    return trouble && m->retry_at_ms <= now_ms && !p->rolls_back && !p->n_contended && !creates(p);
+    bool trouble = m->given_back || m->n_contended;
+    return trouble && m->retry_at_ms <= now_ms && !p->gives_back && !p->n_contended && !creates(p);
 }
 
 void observations_bound(struct observations *n)
@@ -170,7 +170,7 @@ void observations_bound(struct observations *n)
     arena_done(&n->refusal);
     arena_done(&n->contended);
     m->refusal_reason = m->refusal_message = NULL;
-    m->rollbacks = 0;
+    m->given_back = 0;
     m->retry_at_ms = 0;
     m->contended = NULL;
     m->n_contended = 0;
@@ -178,8 +178,8 @@ void observations_bound(struct observations *n)
 
 void observations_ready(struct observations *n, int64_t since_ms, int64_t now_ms)
 {
-    int32_t rollbacks = now_ms - since_ms < HEALTHY_MS ? n->memory.rollbacks : 0;
+    int32_t given_back = now_ms - since_ms < HEALTHY_MS ? n->memory.given_back : 0;
     observations_bound(n);
-    if (!n->memory.rollbacks)
-        n->memory.rollbacks = rollbacks;
+    if (!n->memory.given_back)
+        n->memory.given_back = given_back;
 }

@@ -46,7 +46,6 @@ bool observations_calm(const struct observations *n, const struct plan *p, int64
 // Notes that all pods of the gang are bound as planned. It forgets the trouble on the way, but not that the dry run of
 // a changed spec is forbidden.
 void observations_bound(struct observations *n);
-// Notes that the pods are Ready since `since_ms`. It does the same as observations_bound(), but forgets the number of
-// rollbacks only after some minutes. Pods that become Ready and fail again and again are then created again more and
-// more slowly.
+// Notes that the pods are Ready since `since_ms`. It does the same as observations_bound(), but keeps `given_back` for
+// some minutes. Pods that become Ready and fail again and again are then created again more and more slowly.
 void observations_ready(struct observations *n, int64_t since_ms, int64_t now_ms);

@@ -318,7 +318,7 @@ static int describe_failure(const struct http_exchange *x, CURLcode code, struct
                        HTTP_CONNECT_MS / 1000);
     case CURLE_PEER_FAILED_VERIFICATION:
         return err_set(err, ERR_IO,
-                       "the certificate of %s cannot be trusted: %s; is certificate-authority the one of "
+                       "the certificate of %s cannot be trusted: %s; does certificate-authority belong to "
                        "this cluster?",
                        server, why);
     case CURLE_SSL_CONNECT_ERROR:

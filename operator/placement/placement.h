@@ -22,16 +22,16 @@ struct gang {
     const char *uid, *ns; // of the gang's owner, NULL = none: its own pods are never evicted for it
 };
 
-enum verdict {
+enum placement_verdict {
     VERDICT_PLACED,
     VERDICT_INSUFFICIENT, // fits once others leave
     VERDICT_INFEASIBLE,   // the nodes that exist could never take it, even if they were empty
 };
 
-// With one shape the answer is exact: if there is a placement, it is found. With several shapes it is a good try
-// (hardest shape first, best fit). So in rare cases a gang has to wait although it could be squeezed in.
+// With one shape the answer is exact: if there is a placement, it is found. With several shapes (hardest shape first,
+// best fit), the planner may miss a placement. The gang then waits.
 struct placement {
-    enum verdict verdict;
+    enum placement_verdict verdict;
     const char **nodes; // PLACED: one per bundle. Bundles of one shape are sorted by domain, node, index in natural
                         // order, so that neighbouring ranks share nodes.
     size_t n_victims;   // pods of lower priority that kube-scheduler has to evict for it; 0 = there is free room

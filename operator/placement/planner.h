@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The planner: finds nodes for a whole gang, or says why there are none. Pure and deterministic: the same cluster and
-// gang give the same plan. A gang costs O(bundles + nodes) per shape, plus sorting. Semantics: docs/placement.md.
+// gang give the same placement. A gang costs O(bundles + nodes) per shape, plus sorting. Semantics: docs/placement.md.
 //
 //   Pack          fewest domains; best fit: fill partly used nodes first, keep whole nodes whole, keep gangs without
 //                 GPUs off GPU nodes

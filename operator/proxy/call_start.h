@@ -7,7 +7,7 @@
 #include "operator/proxy/call.h"
 
 struct call_start {
-    int verdict;  // enum verdict. Negative: the call fails with `err`
+    int verdict;  // enum request_verdict. Negative: the call fails with `err`
     bool prepare; // the head of its batch is long, so the call waits until the head is ready (delivery.h)
     struct dispatch_plan *plan;
     struct split_stream *split;

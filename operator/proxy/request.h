@@ -37,15 +37,15 @@ struct request {
 
 // When the call can be sent. GO: now. WAIT: once the group is ready and no earlier call of the session waits for it.
 // QUEUE: once a slot is free.
-enum verdict { VERDICT_GO, VERDICT_WAIT, VERDICT_QUEUE };
+enum request_verdict { VERDICT_GO, VERDICT_WAIT, VERDICT_QUEUE };
 
 void request_read(const struct record_header *h, const struct call_head *head, const struct group *g,
                   struct request *ret);
 // The most ranks that can get it.
 uint32_t request_ranks(const struct request *q);
-// Resolves the request. Returns an enum verdict, or an error for the client. `s`: the request must not overtake calls
-// of this session that wait; NULL = it is the turn of this request. `queued`: it is the first of the requests that wait
-// for a slot.
+// Resolves the request. Returns an enum request_verdict, or an error for the client. `s`: the request must not overtake
+// calls of this session that wait; NULL = it is the turn of this request. `queued`: it is the first of the requests
+// that wait for a slot.
 int request_resolve(struct request *q, const struct group *g, const struct session *s, bool queued, struct err *err);
 // Writes why the call waits, for people.
 void request_explain_wait(const struct request *q, const struct group *g, struct buf *out);

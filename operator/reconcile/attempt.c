@@ -32,9 +32,9 @@ void attempt_begin(struct group_decision *d, const char *reason, const char *mes
     replace_pods(d, reason, message);
 }
 
-void attempt_roll_back(struct group_decision *d, const char *reason, const char *message)
+void attempt_give_back(struct group_decision *d, const char *reason, const char *message)
 {
-    d->plan->rolls_back = true;
+    d->plan->gives_back = true;
     d->progress.of_before = false;
     if (workergroup_has_agent(d->wg) &&
         group_decision_was_whole(d)) // tickets of an attempt are valid for one start of its processes

@@ -11,7 +11,7 @@ void attempt_begin(struct group_decision *d, const char *reason, const char *mes
 // Begins a new attempt in the present pods. Only lost pods are replaced.
 void attempt_begin_in_place(struct group_decision *d, const char *message);
 // Gives up the present pods, which never all ran together. New pods follow in the same attempt.
-void attempt_roll_back(struct group_decision *d, const char *reason, const char *message);
+void attempt_give_back(struct group_decision *d, const char *reason, const char *message);
 
 int64_t attempt_pause_ms(const struct group_decision *d, uint64_t seed); // the whole pause
 int64_t attempt_pause_left_ms(struct group_decision *d);  // the rest of the pause; 0 = there is none (any more)

@@ -72,8 +72,7 @@ void finish_succeed(struct group_decision *d)
     gang_settle(&d->gang);
 }
 
-// The latest change of the conditions that say that the group has neither ended nor is suspended; 0 = no such
-// condition.
+// When the group last became active: neither ended nor suspended. 0 = no condition.
 static int64_t alive_since_ms(const struct group_decision *d)
 {
     static const enum condition_kind ends[] = {SUCCEEDED, FAILED, SUSPENDED};

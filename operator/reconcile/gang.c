@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { STALE_CACHE_MS = 1000 };
+enum { STALE_MIRROR_MS = 1000 };
 
 void gang_commit(struct gang_decision *g, bool at_once)
 {
@@ -37,7 +37,7 @@ void gang_postpone(struct gang_decision *g)
 {
     memcpy(g->plan->waits, g->v->memory->waits, sizeof g->plan->waits);
     g->plan->waits[WAIT_STATUS] = g->pods->status;
-    plan_requeue(g->plan, STALE_CACHE_MS);
+    plan_requeue(g->plan, STALE_MIRROR_MS);
 }
 
 int32_t gang_next(int32_t n)
@@ -72,7 +72,7 @@ void gang_delete_pod(struct gang_decision *g, const struct pod *p, int stage)
 {
     int32_t node_lost_s = g->owner->node_lost_s ? g->owner->node_lost_s(g, p) : g->spec->node_lost_s;
     bool lost = pod_node_gone(g->v->cluster, p, node_lost_s, g->v->now_ms, NULL);
-    if (!g->borrowed || !(lost || pod_terminal(p)))
+    if (!g->on_bundles || !(lost || pod_terminal(p)))
         plan_delete_pod(g->plan, p, lost, stage);
 }
 

@@ -27,7 +27,7 @@ struct gang_decision {
     const struct gang_spec *spec;
     int32_t size;        // replicas or bundles
     int32_t incarnation; // of the status that the decision leads to
-    bool borrowed;       // the pods belong to PlacementGroups, which replace them
+    bool on_bundles;     // the pods belong to PlacementGroups, which replace them
     bool needs_setup;    // its pods have an agent
     bool edited;         // the status was written for an earlier spec
     bool begun;          // some of the pods were created already: no backoff delays the others
@@ -80,8 +80,8 @@ bool gang_invalid(struct gang_decision *g, const char *message);
 // Adds the creation of a pod to the plan. The cluster counts `requests` on this node from then on.
 void gang_add_pod(struct gang_decision *g, const char *name, const char *body, const char *node,
                   const struct resources *requests);
-// Deletes a pod unless its deletion is under way. If its node is lost, it is deleted by force. Lost or ended pods that
-// are borrowed are left to their PlacementGroup.
+// Deletes a pod unless its deletion is under way. If its node is lost, it is deleted by force. If the gang
+// is on bundles, lost or ended pods are left to their PlacementGroup.
 void gang_delete_pod(struct gang_decision *g, const struct pod *p, int stage);
 // Deletes all pods that do not count.
 void gang_delete_gone(struct gang_decision *g, int stage);

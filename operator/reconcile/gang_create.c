@@ -21,8 +21,8 @@ static bool old_pods_go(struct gang_decision *g)
     if (!g->pods->n_gone)
         return false;
     gang_delete_gone(g, STAGE_FIRST);
-    if (g->pods->own_failure) // a gang whose pods fail again and again is created again ever more slowly
-        g->plan->rolls_back = true;
+    if (g->pods->own_failure) // counts as given back: if its pods fail again and again, the backoffs grow
+        g->plan->gives_back = true;
     wait_on(g, REASON_TERMINATING, g->gone_text);
     return true;
 }
@@ -34,7 +34,7 @@ static bool backing_off(struct gang_decision *g)
         return false; // an interrupted creation continues
     if (m->retry_at_ms > g->v->now_ms && !g->edited) {
         plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
-        wait_on(g, REASON_BACKOFF, "all pods were deleted; the group is planned again after a backoff");
+        wait_on(g, REASON_BACKOFF, "the gang is planned again after a backoff");
         return true;
     }
     if (g->pause_ms <= 0)
@@ -82,7 +82,7 @@ static void place(struct gang_decision *g)
     bool all_go = g->pods->existing && !g->pods->older;
     const char *reason = placed.verdict == VERDICT_INFEASIBLE && !all_go ? REASON_INFEASIBLE : REASON_INSUFFICIENT;
     g->owner->give_back(g, reason, why);
-    g->plan->waits_for_room = !g->plan->rolls_back;
+    g->plan->waits_for_room = !g->plan->gives_back;
 }
 
 static void wait_for_verdict(struct gang_decision *g)

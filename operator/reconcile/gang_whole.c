@@ -57,7 +57,7 @@ bool gang_whole(struct gang_decision *g)
 {
     gang_delete_gone(g, STAGE_SECOND);
     conditions_accept(&g->conditions);
-    if (!g->borrowed)
+    if (!g->on_bundles)
         gang_service_keep(g);
     if ((size_t)g->pods->bound == g->pods->n_live)
         return true;

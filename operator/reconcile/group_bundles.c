@@ -332,7 +332,7 @@ static void find_stale(struct taking *t)
 static void take_port(struct taking *t)
 {
     const struct group_view *v = t->v;
-    const struct neighbour *other;
+    const struct other_user *other;
     int32_t taken = v->agents ? v->agents[t->ret->replicas[0].at].taken_port : 0;
     t->ret->master_port = rendezvous_port(v, t->ret->master_host, taken, t->a, &other);
     if (!other)

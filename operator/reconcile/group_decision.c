@@ -48,7 +48,7 @@ void group_decision_look_back(struct group_decision *d)
         view_as_running(d);
     // On bundles, the pods of the earlier spec count although the new spec would have to wait for its bundles.
     group_pods_take(d->v, strtoull(was->pods ? was->pods : "", NULL, 16), d->a, &d->pods);
-    d->gang.borrowed = d->pods.bundles;
+    d->gang.on_bundles = d->pods.bundles;
     d->plan->waits[WAIT_KILLED] = d->pods.killed;
 }
 

@@ -207,7 +207,7 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
 {
     struct group_decision *d = decision_of(g);
     if (d->pods.gang.existing || g->refused)
-        attempt_roll_back(d, reason, message);
+        attempt_give_back(d, reason, message);
     else
         gang_wait(g, reason, message);
 }
@@ -241,7 +241,7 @@ void group_gang_init(struct group_decision *d)
         .spec = &wg->spec.gang,
         .size = wg->spec.replicas,
         .incarnation = d->pods.gang.incarnation,
-        .borrowed = d->pods.bundles,
+        .on_bundles = d->pods.bundles,
         .needs_setup = workergroup_has_agent(d->wg) && !d->pods.bundles,
         .edited = wg->status.observed_generation != wg->obj.meta.generation,
         .begun = d->pods.begun,

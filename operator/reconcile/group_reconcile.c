@@ -127,7 +127,7 @@ static void keep_earlier(struct group_decision *d, const char *reason, const cha
         conditions_alive(&d->gang.conditions);
         conditions_wait(&d->gang.conditions, reason, message);
     } else if (!conditions_was(&d->gang.conditions, SCHEDULED) || c->mine < d->wg->status.replicas) {
-        attempt_roll_back(d, reason,
+        attempt_give_back(d, reason,
                           c->bundles ? message
                                      : arena_printf(d->a, "some pods of the earlier spec are missing: %s", message));
         return;

@@ -9,7 +9,7 @@
 #include "operator/reconcile/reach.h"
 #include "operator/reconcile/view.h"
 
-struct neighbour { // another group on the same PlacementGroups that has not ended and is not suspended
+struct other_user { // another group on the same PlacementGroups that has not ended and is not suspended
     const char *name;
     const char *master; // as in struct gang_memory, or as in its status
 };
@@ -26,8 +26,8 @@ struct group_view {
     const struct service *const *placementgroup_services; // their Services, in the same order; NULL = it does not exist
     const struct placementgroup *const *placementgroups_running; // the PlacementGroups of `as_running`
     const struct service *const *placementgroup_services_running;
-    const struct neighbour *neighbours;
-    size_t n_neighbours;
+    const struct other_user *other_users;
+    size_t n_other_users;
     // Agent runtime
     const struct agent_facts *agents; // one per pod, in the order of `pods`
     size_t running;                   // pods of the cluster in which processes of the group may run (on bundles)

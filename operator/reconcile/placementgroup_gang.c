@@ -270,7 +270,7 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
     for (size_t i = 0; i < r->gang.n_live; i++)
         if (pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->gang.incarnation) {
             gang_delete_pod(g, r->gang.live[i], STAGE_FIRST);
-            g->plan->rolls_back = true;
+            g->plan->gives_back = true;
         }
     if (g->refused)
         plan_requeue(g->plan, g->v->memory->retry_at_ms - g->v->now_ms);

@@ -17,7 +17,7 @@ static void plan_again(struct placementgroup_decision *d, const char *reason, co
 {
     gang_begin_incarnation(&d->gang, reason, message);
     gang_delete_gone(&d->gang, STAGE_SECOND);
-    d->plan->rolls_back = d->pods.gang.own_failure;
+    d->plan->gives_back = d->pods.gang.own_failure;
 }
 
 static const char *missing_text(struct placementgroup_decision *d)

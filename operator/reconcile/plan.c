@@ -150,7 +150,7 @@ const char *plan_describe(const struct plan *p, struct arena *a)
         buf_puts(&b, "again when there is more room\n");
     if (p->defers_status)
         buf_puts(&b, "a status waits for what comes next\n");
-    if (p->rolls_back)
+    if (p->gives_back)
         buf_puts(&b, "the gang is given back\n");
     for (size_t i = 0; i < p->n_contended; i++)
         buf_printf(&b, "node %s is avoided next time\n", p->contended[i]);

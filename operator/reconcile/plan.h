@@ -65,10 +65,10 @@ struct plan {
     size_t n, size;
     int64_t requeue_ms;     // look again after this time at the latest; -1 = only when something changes
     bool waits_for_room;    // look again when the cluster's epoch grows
-    bool waits_for_port;    // look again when a neighbour has gone
+    bool waits_for_port;    // look again when another user of the PlacementGroup has gone
     const char *master;     // as in struct gang_memory
     bool defers_status;     // the status has to be written soon, but other changes may come first
-    bool rolls_back;        // the gang is given back and tried again later (struct gang_memory)
+    bool gives_back;        // the gang is given back and tried again later (struct gang_memory)
     const char **contended; // nodes that did not take the pods planned for them, or that lost a GPU
     size_t n_contended;
     struct wait waits[WAIT_KINDS]; // as in struct gang_memory

@@ -7,13 +7,13 @@
 
 enum { PORT_FIRST = 29500, PORTS = 4096 };
 
-static const struct neighbour *neighbour_with(const struct group_view *v, const char *host, int32_t port,
-                                              struct arena *a)
+static const struct other_user *other_user_with(const struct group_view *v, const char *host, int32_t port,
+                                                struct arena *a)
 {
     const char *master = arena_printf(a, "%s:%d", host, port);
-    for (size_t i = 0; i < v->n_neighbours; i++)
-        if (str_eq(v->neighbours[i].master, master))
-            return &v->neighbours[i];
+    for (size_t i = 0; i < v->n_other_users; i++)
+        if (str_eq(v->other_users[i].master, master))
+            return &v->other_users[i];
     return NULL;
 }
 
@@ -33,22 +33,22 @@ static int32_t free_port(const struct group_view *v, const char *host, int32_t f
 {
     for (int32_t i = 0; i < PORTS; i++) {
         int32_t port = PORT_FIRST + (from - PORT_FIRST + i) % PORTS;
-        if (!neighbour_with(v, host, port, a))
+        if (!other_user_with(v, host, port, a))
             return port;
     }
     return from;
 }
 
 int32_t rendezvous_port(const struct group_view *v, const char *host, int32_t taken, struct arena *a,
-                        const struct neighbour **ret_other)
+                        const struct other_user **ret_other)
 {
     int32_t wanted = v->wg->spec.rendezvous_port, port = present_port(v, host);
-    *ret_other = wanted ? neighbour_with(v, host, wanted, a) : NULL;
+    *ret_other = wanted ? other_user_with(v, host, wanted, a) : NULL;
     if (wanted)
         return *ret_other ? 0 : wanted;
     if (port && port == taken)
         return free_port(v, host, port + 1 < PORT_FIRST + PORTS && port >= PORT_FIRST ? port + 1 : PORT_FIRST, a);
-    if (!port || neighbour_with(v, host, port, a))
+    if (!port || other_user_with(v, host, port, a))
         return free_port(v, host, PORT_FIRST, a);
     return port;
 }

@@ -9,4 +9,4 @@
 // else listens at this port; 0 = no such port is known. If another group has spec.rendezvousPort, *ret_other is that
 // group and the result is 0, otherwise *ret_other is NULL.
 int32_t rendezvous_port(const struct group_view *v, const char *host, int32_t taken, struct arena *a,
-                        const struct neighbour **ret_other);
+                        const struct other_user **ret_other);

@@ -28,7 +28,7 @@ struct gang_memory {
     int32_t refusal_incarnation;
     // The number of gangs that were given back in a row, the time before which no gang is tried, and the nodes to
     // avoid.
-    int32_t rollbacks;
+    int32_t given_back;
     int64_t retry_at_ms;
     const char *const *contended;
     size_t n_contended;

@@ -29,7 +29,7 @@ struct controller_options {
 struct controller *controller_new(struct loop *loop, const struct controller_options *options);
 void controller_free(struct controller *c); // it forgets keys in progress: do not finish them later
 void controller_add(struct controller *c, const char *key);
-void controller_start(struct controller *c); // it gives out the keys added before (all caches must be synced)
+void controller_start(struct controller *c); // it gives out the keys added before (all mirrors must be complete)
 void controller_stop(struct controller *c);  // gives out no more keys, and forgets those that wait; can start again
 void controller_retry(struct controller *c); // call it when an obstacle is gone: failed keys come at once
 bool controller_idle(const struct controller *c); // no key is in progress

@@ -23,6 +23,6 @@ struct election *election_start(struct loop *loop, const struct election_options
 bool election_is_leading(const struct election *e);
 // Returns true if election_is_leading() is true and the Lease has not expired by the clock.
 bool election_may_write(struct election *e);
-// Gives the Lease back as leader_release() does. Then the loop calls `released`. Frees itself.
+// Releases the Lease as leader_release() does. Then the loop calls `released`. Frees itself.
 void election_release(struct election *e, void (*released)(void *ctx), void *ctx);
-void election_free(struct election *e); // frees it at once without giving the Lease back; accepts NULL
+void election_free(struct election *e); // frees it at once without releasing the Lease; accepts NULL

@@ -9,8 +9,8 @@ bool handover_due(struct handover *h, bool sees_less, int64_t now_ms)
     }
     if (!h->since_ms)
         h->since_ms = now_ms;
-    if (now_ms - h->since_ms < HANDOVER_AFTER_MS || (h->given_ms && now_ms - h->given_ms < HANDOVER_AGAIN_MS))
+    if (now_ms - h->since_ms < HANDOVER_AFTER_MS || (h->released_ms && now_ms - h->released_ms < HANDOVER_AGAIN_MS))
         return false;
-    *h = (struct handover){.given_ms = now_ms};
+    *h = (struct handover){.released_ms = now_ms};
     return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides when a leader gives its Lease back, so that a replica that sees more peers can lead. Pure.
+// Decides when a leader releases its Lease, so that a replica that sees more peers can lead. Pure.
 #pragma once
 
 #include <stdbool.h>
@@ -11,9 +11,9 @@ enum {
 };
 
 struct handover {
-    int64_t since_ms, given_ms; // monotonic; 0 = never
+    int64_t since_ms, released_ms; // monotonic; 0 = never
 };
 
-// Returns true if the Lease must be given back now. Call it often. `sees_less`: this replica leads, and another replica
+// Returns true if the Lease must be released now. Call it often. `sees_less`: this replica leads, and another replica
 // sees all that it sees and more.
 bool handover_due(struct handover *h, bool sees_less, int64_t now_ms);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serves GET and HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop runs.
-// /readyz: the caches are synced and the API server was reached (200, otherwise 503 with the reason in the body).
+// /readyz: the mirrors are complete and the API server was reached (200, otherwise 503 with the reason in the body).
 // Everything is bounded: 64 connections (a new one replaces the oldest one that has sent nothing), 4 KiB per request,
 // 10 s, one request per connection.
 #pragma once

@@ -76,8 +76,7 @@ static void send(struct leader *l, enum leader_action action, int64_t timeout_ms
     arena_done(&a);
 }
 
-// Gives the Lease back when none of our writes is in progress. Otherwise a write could arrive after the Lease is given
-// back.
+// Releases the Lease when none of our writes is in progress. Otherwise a write could arrive after the release.
 static void resign(struct leader *l)
 {
     if (leader_fsm_resign(&l->fsm))
@@ -86,10 +85,10 @@ static void resign(struct leader *l)
         finish_release(l);
 }
 
-// Takes an answer that arrives while the Lease is being given back.
+// Takes an answer that arrives while the Lease is being released.
 static void step_releasing(struct leader *l, enum leader_event event, const struct lease *lease)
 {
-    if (l->fsm.state == LEADER_RESIGNED) { // this is the answer to giving it back
+    if (l->fsm.state == LEADER_RESIGNED) { // this is the answer to its release
         finish_release(l);
         return;
     }

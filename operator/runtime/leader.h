@@ -37,6 +37,6 @@ struct leader_options {
 struct leader *leader_start(struct loop *loop, struct kube_client *client, const struct leader_options *options);
 // Returns until when the leader may write its decisions, by the monotonic clock. 0 = it does not lead.
 int64_t leader_writes_until_ms(const struct leader *l);
-// Gives the Lease back (best effort, at most 2 s), then calls `released`. Frees itself.
+// Releases the Lease (best effort, at most 2 s), then calls `released`. Frees itself.
 void leader_release(struct leader *l, void (*released)(void *ctx), void *ctx);
-void leader_free(struct leader *l); // frees it at once, without giving the Lease back
+void leader_free(struct leader *l); // frees it at once, without releasing the Lease

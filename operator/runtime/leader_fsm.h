@@ -81,5 +81,5 @@ int64_t leader_fsm_writes_until_ms(const struct leader_fsm *f);
 // Returns the encoded Lease to create or update now. Only an update has a resourceVersion.
 const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const char *name, int64_t wall_ms, bool update,
                              struct arena *a);
-// Stops for good. Returns true if there is a Lease to give back. leader_fsm_write() then returns its content.
+// Stops for good. Returns true if there is a Lease to release. leader_fsm_write() then returns its content.
 bool leader_fsm_resign(struct leader_fsm *f);

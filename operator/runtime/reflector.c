@@ -7,8 +7,10 @@
 #include "common/base/str.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/status.h"
-#include "operator/kube/stream.h"
+#include "operator/kube/line_splitter.h"
+#include "operator/kube/list_splitter.h"
 #include "operator/kube/watch.h"
+#include "operator/kube/watch_event.h"
 
 #include <stdlib.h>
 
@@ -313,15 +315,15 @@ static void start_watch(struct reflector *r, const struct watch_step *step)
 // Ends a complete list. Returns false if a callback has stopped the reflector.
 static bool swap(struct reflector *r, const struct watch_step *step)
 {
-    bool first = !store_synced(r->store);
+    bool first = !store_is_complete(r->store);
     r->busy = true;
     if (r->options.on_restored && store_list_goes_back(r->store, step->resource_version)) {
         r->options.on_restored(r->options.ctx, store_kind(r->store));
         return leave(r);
     }
     store_list_swap(r->store, step->resource_version);
-    if (!r->stopping && first && r->options.on_synced)
-        r->options.on_synced(r->options.ctx, store_kind(r->store));
+    if (!r->stopping && first && r->options.on_complete)
+        r->options.on_complete(r->options.ctx, store_kind(r->store));
     return leave(r);
 }
 

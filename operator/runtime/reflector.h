@@ -18,7 +18,7 @@ struct reflector_options {
     void (*on_error)(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms);
     // An object could not be decoded. It is not in the store. May be NULL.
     void (*on_bad_object)(void *ctx, enum kind kind, const struct err *err);
-    void (*on_synced)(void *ctx, enum kind kind); // after the first complete list
+    void (*on_complete)(void *ctx, enum kind kind); // after the first complete list
     // A list is older than what the store has seen, or has older objects: somebody has restored a backup of etcd. Only
     // an empty store can follow, so nothing is deleted from this one. May be NULL.
     void (*on_restored)(void *ctx, enum kind kind);

@@ -40,7 +40,7 @@ struct table {
 
 struct store {
     enum kind kind;
-    bool synced;
+    bool complete;
     uint32_t mark;
     char seen[VERSION_MAX]; // the watch has reported everything up to this resourceVersion; "" = nothing yet
     char kept[VERSION_MAX]; // the oldest object that the present list has in an older version; "" = there is none
@@ -377,12 +377,12 @@ void store_list_swap(struct store *s, const char *resource_version)
         }
     drop_unread(s);
     store_saw(s, resource_version);
-    s->synced = true;
+    s->complete = true;
 }
 
-bool store_synced(const struct store *s)
+bool store_is_complete(const struct store *s)
 {
-    return s->synced;
+    return s->complete;
 }
 
 const struct object *store_get(const struct store *s, const char *ns, const char *name)

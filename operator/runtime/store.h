@@ -50,7 +50,7 @@ bool store_has_unread(const struct store *s, const char *ns, const char *name);
 bool store_list_goes_back(const struct store *s, const char *resource_version);
 void store_list_swap(struct store *s, const char *resource_version);
 void store_saw(struct store *s, const char *resource_version); // takes a bookmark
-bool store_synced(const struct store *s);                      // the first list is complete
+bool store_is_complete(const struct store *s);                 // the first list is complete
 
 // Borrowed, NULL if it is missing.
 const struct object *store_get(const struct store *s, const char *ns, const char *name);

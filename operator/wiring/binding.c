@@ -330,7 +330,7 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
 static bool pods_trust(void *ctx)
 {
     const struct binding *b = ctx;
-    return !store_synced(b->o.stores[KIND_POD]) || keyed_pods_count(b->o.stores[KIND_POD], NULL) > 0;
+    return !store_is_complete(b->o.stores[KIND_POD]) || keyed_pods_count(b->o.stores[KIND_POD], NULL) > 0;
 }
 
 static void on_keys_filled(void *ctx, const char *what)

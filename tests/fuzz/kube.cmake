@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-cadre_fuzz(stream LINKS cadre_kube)
+cadre_fuzz(splitter LINKS cadre_kube)

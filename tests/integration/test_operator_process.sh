@@ -117,7 +117,7 @@ http_code() { # PATH
 test_probes() {
     "$devcluster" apiserver stop >/dev/null 2>&1
     operator_launch op --leader-elect=false
-    check "before the first sync it lives" eventually 15 is 200 http_code /healthz
+    check "before its mirrors are complete it lives" eventually 15 is 200 http_code /healthz
     check "... but is not ready" is 503 http_code /readyz
     check "... and says what it waits for" says "waiting for the first list of" operator_http op /readyz
     "$devcluster" apiserver start >/dev/null 2>&1
@@ -217,7 +217,7 @@ test_stop() {
     "$devcluster" apiserver stop >/dev/null 2>&1
     operator_launch op --leader-elect=false
     eventually 15 is 200 http_code /healthz
-    check "SIGTERM before the first sync, without an API server: the same" operator_stop op
+    check "SIGTERM before its mirrors are complete, without an API server: the same" operator_stop op
     "$devcluster" apiserver start >/dev/null 2>&1
     group_delete busy-0 busy-1 busy-2 busy-3 busy-4
 }
@@ -291,10 +291,10 @@ test_leaders() {
     group_apply led >/dev/null
     check "the groups are served" group_ready led
     check "the other one writes nothing" is 0 requests "$second" "POST|PATCH|DELETE"
-    check "... but is ready, with its caches warm" operator_http "$second" /readyz --fail
+    check "... but is ready: its mirrors are complete" operator_http "$second" /readyz --fail
     check "the leader stops" operator_stop "$first"
     began=$SECONDS
-    check "a lease that is given back is taken over at once" eventually 6 is_leader "$second"
+    check "a lease that is released is taken over at once" eventually 6 is_leader "$second"
     echo "# after $((SECONDS - began)) s"
     group_apply led '.spec.replicas = 3' >/dev/null
     check "... and the groups are served" eventually 20 is 3 group_status led readyReplicas

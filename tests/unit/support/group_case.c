@@ -199,7 +199,7 @@ static void take_memory(struct group_case *c, const struct json *in)
     m->refusal_reason = json_str(json_get(refusal, "reason"), &c->arena);
     m->refusal_message = json_str(json_get(refusal, "message"), &c->arena);
     m->refusal_incarnation = get_number(refusal, "incarnation");
-    m->rollbacks = get_number(in, "rollbacks");
+    m->given_back = get_number(in, "givenBack");
     m->retry_at_ms = get_time(in, "retryAt");
     m->status_wanted_ms = get_time(in, "statusWantedAt");
     m->master = json_str(json_get(in, "master"), &c->arena);
@@ -252,9 +252,9 @@ static void name_placementgroups(struct group_case *c, const struct workergroup 
 
 static void take_pools(struct group_case *c, const struct json *root)
 {
-    const struct json *near = json_get(root, "neighbours");
+    const struct json *others = json_get(root, "otherUsers");
     struct group_view *v = &c->view;
-    struct neighbour *neighbours = arena_array(&c->arena, json_count(near), sizeof *neighbours);
+    struct other_user *other_users = arena_array(&c->arena, json_count(others), sizeof *other_users);
     JSON_FOREACH(item, json_get(root, "placementgroups")) {
         assert_true(c->n_placementgroups < GROUP_CASE_PLACEMENTGROUPS);
         c->placementgroups[c->n_placementgroups++] = decode(KIND_PLACEMENTGROUP, item);
@@ -263,10 +263,10 @@ static void take_pools(struct group_case *c, const struct json *root)
     name_placementgroups(c, v->wg, !json_get(root, "noService"), &v->placementgroups, &v->placementgroup_services);
     if (v->as_running)
         name_placementgroups(c, v->as_running, true, &v->placementgroups_running, &v->placementgroup_services_running);
-    JSON_FOREACH(item, near)
-        neighbours[c->view.n_neighbours++] = (struct neighbour){json_str(json_get(item, "name"), &c->arena),
-                                                                json_str(json_get(item, "master"), &c->arena)};
-    v->neighbours = neighbours;
+    JSON_FOREACH(item, others)
+        other_users[c->view.n_other_users++] = (struct other_user){json_str(json_get(item, "name"), &c->arena),
+                                                                   json_str(json_get(item, "master"), &c->arena)};
+    v->other_users = other_users;
 }
 
 static void take_pods(struct group_case *c, const struct json *pods)

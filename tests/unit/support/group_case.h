@@ -6,13 +6,13 @@
 //    "slices": [{...}] of a Service without a selector; where there is no such member it has one,
 //    "memory": {"dryRun": "OK" | "Refused" | "Forbidden" | "ForbiddenBefore" (of another spec), "message": ...,
 //               "refusal": {"reason", "message", "incarnation"},
-//               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME,
+//               "retryAt": TIME, "givenBack": N, "contended": [...], "statusWantedAt": TIME,
 //               "master": ..., "addressesWantedAt": TIME},
 //    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
 //                     "errorAt", "takenPort", "lost": {"uuid", "name", "xid", "rank"},
 //                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message",
 //                                    "lastLines", "endedAt"}]}},
-//    "placementgroups": [{...}], "neighbours": [{"name", "master"}], of a WorkerGroup on their bundles,
+//    "placementgroups": [{...}], "otherUsers": [{"name", "master"}], of a WorkerGroup on their bundles,
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //
 // Only workergroup is required, or placementgroup in its place. Pods of other owners take room, but do not belong to

@@ -183,7 +183,7 @@ static void of_a_gang_s_refusals_the_first_is_kept(void **state)
     assert_string_equal(n.memory.refusal_message, "first");
     assert_int_equal(n.memory.refusal_incarnation, 3);
     assert_int_equal(n.memory.retry_at_ms, retry_at_ms);
-    assert_int_equal(n.memory.rollbacks, 1);
+    assert_int_equal(n.memory.given_back, 1);
 }
 
 static void a_refusal_of_the_next_incarnation_is_news(void **state)
@@ -193,7 +193,7 @@ static void a_refusal_of_the_next_incarnation_is_news(void **state)
     observations_refused(&n, 4, REASON_FORBIDDEN, "second", 1001);
     assert_string_equal(n.memory.refusal_reason, REASON_FORBIDDEN);
     assert_string_equal(n.memory.refusal_message, "second");
-    assert_int_equal(n.memory.rollbacks, 2);
+    assert_int_equal(n.memory.given_back, 2);
 }
 
 static void waits_grow_up_to_a_minute(void **state)
@@ -216,7 +216,7 @@ static void a_gang_given_back_avoids_the_nodes_that_did_not_take_it(void **state
     (void)state;
     char node[] = "n1";
     const char *contended[] = {node, "n2"};
-    const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 2};
+    const struct plan p = {.gives_back = true, .contended = contended, .n_contended = 2};
     observations_planned(&n, &p, 1000);
     node[1] = '9'; // the observations keep a copy
     assert_int_equal(n.memory.n_contended, 2);
@@ -227,26 +227,26 @@ static void a_gang_given_back_avoids_the_nodes_that_did_not_take_it(void **state
 static void giving_back_after_a_refusal_does_not_wait_twice(void **state)
 {
     (void)state;
-    const struct plan p = {.rolls_back = true};
+    const struct plan p = {.gives_back = true};
     observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
     int64_t retry_at_ms = n.memory.retry_at_ms;
     observations_planned(&n, &p, 1001);
     assert_int_equal(n.memory.retry_at_ms, retry_at_ms);
-    assert_int_equal(n.memory.rollbacks, 1);
+    assert_int_equal(n.memory.given_back, 1);
 }
 
 static void a_bound_gang_forgets_the_trouble_but_not_what_it_needs(void **state)
 {
     (void)state;
     const char *contended[] = {"n1"};
-    const struct plan p = {.rolls_back = true, .contended = contended, .n_contended = 1};
+    const struct plan p = {.gives_back = true, .contended = contended, .n_contended = 1};
     assert_int_equal(passes(42, POD), 0);
     observations_refused(&n, 0, REASON_QUOTA_EXCEEDED, "full", 1000);
     observations_planned(&n, &p, 1001);
     observations_bound(&n);
     assert_null(n.memory.refusal_reason);
     assert_null(n.memory.refusal_message);
-    assert_int_equal(n.memory.rollbacks, 0);
+    assert_int_equal(n.memory.given_back, 0);
     assert_int_equal(n.memory.retry_at_ms, 0);
     assert_int_equal(n.memory.n_contended, 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_OK);
@@ -289,15 +289,15 @@ static void a_service_that_is_refused_while_the_gang_runs_is_tried_ever_more_slo
 static void what_becomes_ready_and_fails_again_waits_longer_each_time(void **state)
 {
     (void)state;
-    const struct plan p = {.rolls_back = true};
+    const struct plan p = {.gives_back = true};
     observations_planned(&n, &p, 1000);
     observations_ready(&n, 5000, 8000);
     assert_int_equal(n.memory.retry_at_ms, 0);
     observations_planned(&n, &p, 9000);
-    assert_int_equal(n.memory.rollbacks, 2);
+    assert_int_equal(n.memory.given_back, 2);
     observations_ready(&n, 12000, 12000 + 600 * 1000); // it is Ready for ten minutes
     observations_planned(&n, &p, 700 * 1000);
-    assert_int_equal(n.memory.rollbacks, 1);
+    assert_int_equal(n.memory.given_back, 1);
 }
 
 int main(void)

@@ -94,7 +94,7 @@ static void a_server_of_another_authority_is_not_trusted(void **state)
     (void)state;
     f->config.ca_pem = f->certs.other_ca;
     assert_answer(ERR_IO, "the certificate of https://127.0.0.1:");
-    assert_non_null(strstr(a.err.msg, "is certificate-authority the one of this cluster?"));
+    assert_non_null(strstr(a.err.msg, "does certificate-authority belong to this cluster?"));
 }
 
 static void nor_is_one_that_only_the_system_could_vouch_for(void **state)

@@ -68,7 +68,7 @@ static void gang_ends(struct sim *s, struct sgang *g)
     g->version++;
 }
 
-static void roll_back(struct sim *s, struct sgang *g)
+static void give_back(struct sim *s, struct sgang *g)
 {
     g->n_contended = 0;
     for (int k = 0; k < g->n; k++)
@@ -196,7 +196,7 @@ static void decide(struct sim *s, struct sgang *g)
         note_wait(s, g);
         create(s, g, &placed);
     } else if (resumes) {
-        roll_back(s, g);
+        give_back(s, g);
     } else {
         if (!g->waiting_ms)
             g->waiting_ms = s->now_ms;
@@ -451,7 +451,7 @@ static void happen(struct sim *s, const struct event *e)
         break;
     case UNBOUND:
         if (valid && g->state == GANG_BINDING)
-            roll_back(s, g);
+            give_back(s, g);
         break;
     case POD_GONE:
         pod_ended(s, e);

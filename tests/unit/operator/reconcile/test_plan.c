@@ -83,7 +83,7 @@ static void a_plan_reads_as_one_line_an_action(void **state)
     x->reason = "Restarting";
     x->note = "rank 0 failed";
     plan_requeue(&f->plan, 250);
-    f->plan.waits_for_room = f->plan.defers_status = f->plan.rolls_back = true;
+    f->plan.waits_for_room = f->plan.defers_status = f->plan.gives_back = true;
     f->plan.contended = (const char **)contended;
     f->plan.n_contended = 1;
     assert_string_equal(plan_describe(&f->plan, &f->arena), "0 dry-run pod\n"

@@ -76,8 +76,8 @@ static bool serve(void *ctx, const struct fakeapi_request *r, struct fakeapi_rul
         return true;
     }
     if (!str_eq(r->method, "GET")) {
-        bool given_back = strstr(r->body, "\"holderIdentity\":\"\"") || !strstr(r->body, "holderIdentity");
-        snprintf(t.holder, sizeof t.holder, "%s", given_back ? "" : "me");
+        bool released = strstr(r->body, "\"holderIdentity\":\"\"") || !strstr(r->body, "holderIdentity");
+        snprintf(t.holder, sizeof t.holder, "%s", released ? "" : "me");
         t.version++;
         t.writes++;
     } else if (t.version == 0) {
@@ -193,7 +193,7 @@ static void a_term_that_it_has_not_heard_of_is_not_written_in(void **state)
     assert_true(str_starts(t.trace, "lost "));
 }
 
-static void the_lease_is_given_back(void **state)
+static void the_lease_is_released(void **state)
 {
     (void)state;
     start(PATIENCE_MS);
@@ -224,7 +224,7 @@ int main(void)
         TEST(the_lease_is_renewed_while_the_loop_of_the_operator_stands_still),
         TEST(a_leader_that_has_not_heard_yet_that_it_lost_writes_nothing),
         TEST(a_term_that_it_has_not_heard_of_is_not_written_in),
-        TEST(the_lease_is_given_back),
+        TEST(the_lease_is_released),
         TEST(it_ends_at_once_where_the_server_is_silent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

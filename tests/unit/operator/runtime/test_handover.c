@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-static void a_leader_that_sees_less_for_a_while_gives_its_lease_back_once(void **state)
+static void a_leader_that_sees_less_for_a_while_releases_its_lease_once(void **state)
 {
     struct handover h = {0};
     (void)state;
@@ -41,7 +41,7 @@ static void where_it_did_not_help_it_takes_its_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_leader_that_sees_less_for_a_while_gives_its_lease_back_once),
+        cmocka_unit_test(a_leader_that_sees_less_for_a_while_releases_its_lease_once),
         cmocka_unit_test(a_moment_in_which_it_sees_all_begins_the_time_again),
         cmocka_unit_test(where_it_did_not_help_it_takes_its_time),
     };

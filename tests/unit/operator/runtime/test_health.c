@@ -33,7 +33,7 @@ static bool is_ready(void *ctx, struct buf *why_not)
 {
     (void)ctx;
     if (!t.ready)
-        buf_puts(why_not, "pods: not synced\n");
+        buf_puts(why_not, "pods: not complete\n");
     return t.ready;
 }
 
@@ -129,7 +129,7 @@ static void unready_says_why(void **state)
     t.ready = false;
     const char *answer = ask("GET /readyz HTTP/1.1\r\n\r\n");
     assert_true(str_starts(answer, "HTTP/1.1 503 Service Unavailable\r\n"));
-    assert_true(text_ends(answer, "\r\n\r\npods: not synced\n"));
+    assert_true(text_ends(answer, "\r\n\r\npods: not complete\n"));
 }
 
 static void metrics_are_text_with_their_version(void **state)

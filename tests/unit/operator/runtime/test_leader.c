@@ -255,7 +255,7 @@ static void it_has_lost_when_a_renewal_hangs(void **state)
     within_a_short_deadline(hangs_while_it_renews);
 }
 
-static void the_lease_is_given_back(void **state)
+static void the_lease_is_released(void **state)
 {
     (void)state;
     become_leader();
@@ -268,7 +268,7 @@ static void the_lease_is_given_back(void **state)
     assert_string_equal(t.trace, "released ");
 }
 
-static void a_renewal_on_its_way_is_waited_for_before_the_lease_is_given_back(void **state)
+static void a_renewal_on_its_way_is_waited_for_before_the_lease_is_released(void **state)
 {
     (void)state;
     become_leader();
@@ -284,7 +284,7 @@ static void a_renewal_on_its_way_is_waited_for_before_the_lease_is_given_back(vo
     assert_string_equal(t.trace, "released ");
 }
 
-static void a_follower_has_nothing_to_give_back(void **state)
+static void a_follower_has_nothing_to_release(void **state)
 {
     (void)state;
     stub_answer(expect(VERB_GET), 200, lease_json("1", "you"));
@@ -344,9 +344,9 @@ int main(void)
         LEADER_TEST(errors_are_told_but_races_are_not),
         LEADER_TEST(it_has_lost_when_renewals_fail_for_too_long),
         LEADER_TEST(it_has_lost_when_a_renewal_hangs),
-        LEADER_TEST(the_lease_is_given_back),
-        LEADER_TEST(a_renewal_on_its_way_is_waited_for_before_the_lease_is_given_back),
-        LEADER_TEST(a_follower_has_nothing_to_give_back),
+        LEADER_TEST(the_lease_is_released),
+        LEADER_TEST(a_renewal_on_its_way_is_waited_for_before_the_lease_is_released),
+        LEADER_TEST(a_follower_has_nothing_to_release),
         LEADER_TEST(it_may_be_freed_in_its_callbacks),
         LEADER_TEST(it_may_be_freed_while_a_request_is_on_its_way),
         LEADER_TEST(a_client_that_is_taken_down_is_fine),

@@ -281,16 +281,16 @@ static void a_follower_leaves_it_to_the_leader_to_make_a_deleted_lease_again(voi
     assert_true(is_held_until(&f, &theirs, 81020 + 15000));
 }
 
-static void a_lease_that_was_given_back_and_deleted_is_made_at_once(void **state)
+static void a_lease_that_was_released_and_deleted_is_made_at_once(void **state)
 {
     (void)state;
     struct leader_fsm f;
     leader_fsm_init(&f, &rules, 1);
-    struct lease theirs = record("7", "you", 15, 3), given_back = record("8", "", 1, 3);
+    struct lease theirs = record("7", "you", 15, 3), released = record("8", "", 1, 3);
     feed(&f, LEADER_TICK, NULL, 0);
     feed(&f, LEADER_GOT, &theirs, 0);
     feed(&f, LEADER_TICK, NULL, 5000);
-    feed(&f, LEADER_GOT, &given_back, 5000);
+    feed(&f, LEADER_GOT, &released, 5000);
     feed(&f, LEADER_CONFLICT, NULL, 5010);
     assert_int_equal(feed(&f, LEADER_MISSING, NULL, 5020).action, LEADER_DO_CREATE);
 }
@@ -387,7 +387,7 @@ static void what_is_written_follows_client_go(void **state)
     assert_non_null(strstr(json, "\"resourceVersion\":\"1\""));
     assert_non_null(strstr(json, "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"leaseTransitions\":0"));
     leader_fsm_init(&f, &rules, 1);
-    assert_false(leader_fsm_resign(&f)); // there is nothing to give back
+    assert_false(leader_fsm_resign(&f)); // there is nothing to release
 }
 
 // Five candidates compete for one Lease. The server loses and delays requests and answers, and rejects stale writes.
@@ -531,7 +531,7 @@ int main(void)
         cmocka_unit_test(a_holder_that_does_not_renew_is_not_believed_for_long),
         cmocka_unit_test(a_lease_that_is_deleted_is_made_again_without_a_loss),
         cmocka_unit_test(a_follower_leaves_it_to_the_leader_to_make_a_deleted_lease_again),
-        cmocka_unit_test(a_lease_that_was_given_back_and_deleted_is_made_at_once),
+        cmocka_unit_test(a_lease_that_was_released_and_deleted_is_made_at_once),
         cmocka_unit_test(whose_namespaces_the_holder_acts_on_is_known),
         cmocka_unit_test(a_request_that_hangs_costs_the_lease_too),
         cmocka_unit_test(a_success_counts_from_when_it_was_sent),

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum stop_in { STOP_NOWHERE, STOP_IN_STORE, STOP_IN_BAD, STOP_IN_ERROR, STOP_IN_SYNCED };
+enum stop_in { STOP_NOWHERE, STOP_IN_STORE, STOP_IN_BAD, STOP_IN_ERROR, STOP_IN_COMPLETE };
 
 static struct {
     struct loop *loop;
@@ -24,7 +24,7 @@ static struct {
     struct store *store;
     struct reflector *reflector;
     enum stop_in stop_in;
-    struct buf trace; // errors, bad objects and the sync
+    struct buf trace; // errors, bad objects, and that the mirror is complete
 } t;
 
 static void stop_if(enum stop_in where)
@@ -59,12 +59,12 @@ static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
     stop_if(STOP_IN_BAD);
 }
 
-static void on_synced(void *ctx, enum kind kind)
+static void on_complete(void *ctx, enum kind kind)
 {
     (void)ctx;
     (void)kind;
-    buf_puts(&t.trace, "synced ");
-    stop_if(STOP_IN_SYNCED);
+    buf_puts(&t.trace, "complete ");
+    stop_if(STOP_IN_COMPLETE);
 }
 
 static void on_restored(void *ctx, enum kind kind)
@@ -83,7 +83,7 @@ static void start(void)
                                                               .seed = 1,
                                                               .on_error = on_error,
                                                               .on_bad_object = on_bad_object,
-                                                              .on_synced = on_synced,
+                                                              .on_complete = on_complete,
                                                               .on_restored = on_restored});
 }
 
@@ -158,10 +158,10 @@ static void answer_list(const char *list)
 }
 
 // Answers with a list of "a" at 1 and "b" at 2, as of 10. Returns the watch that follows.
-static struct stub_call *synced(void)
+static struct stub_call *complete(void)
 {
     answer_list(LIST("10", "", OBJECT("a", "1") "," OBJECT("b", "2")));
-    assert_trace("synced ");
+    assert_trace("complete ");
     return expect(VERB_WATCH);
 }
 
@@ -188,11 +188,11 @@ static void a_list_is_read_page_by_page_then_watched(void **state)
     stub_end(call);
     call = expect(VERB_LIST);
     assert_string_equal(call->request.continue_token, "next");
-    assert_false(store_synced(t.store));
+    assert_false(store_is_complete(t.store));
     say(call, LIST("10", "", OBJECT("b", "2")));
     stub_end(call);
-    assert_true(store_synced(t.store));
-    assert_trace("synced ");
+    assert_true(store_is_complete(t.store));
+    assert_trace("complete ");
     call = expect(VERB_WATCH);
     assert_string_equal(call->request.resource_version, "10");
     assert_true(call->request.bookmarks);
@@ -204,7 +204,7 @@ static void a_list_is_read_page_by_page_then_watched(void **state)
 static void events_change_the_store(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     say(watch, EVENT("ADDED", OBJECT("c", "11")) EVENT("MODIFIED", OBJECT("a", "12")));
     assert_string_equal(held(), "a@12 b@2 c@11 ");
     say(watch, EVENT("DELETED", OBJECT("b", "13")));
@@ -240,7 +240,7 @@ static void bytes_may_be_cut_anywhere(void **state)
 static void a_watch_that_ends_goes_on_from_what_it_saw_last(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     say(watch, EVENT("ADDED", OBJECT("c", "11")));
     stub_end(watch);
     watch = expect(VERB_WATCH);
@@ -258,7 +258,7 @@ static void a_watch_that_ends_goes_on_from_what_it_saw_last(void **state)
 static void a_bookmark_tells_the_store_what_is_past(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     const struct object *late;
     struct err err = ERR_INIT;
     say(watch, BOOKMARK("40"));
@@ -271,7 +271,7 @@ static void a_bookmark_tells_the_store_what_is_past(void **state)
 static void half_a_line_is_dropped_with_its_connection(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     say(watch, EVENT("ADDED", OBJECT("c", "11")) "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Serv");
     stub_fail(watch, ERR_IO, "connection reset");
     assert_trace("IO ");
@@ -285,11 +285,11 @@ static void half_a_line_is_dropped_with_its_connection(void **state)
 static void a_version_too_old_means_to_list_and_find_what_was_missed(void **state)
 {
     (void)state;
-    stub_answer(synced(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    stub_answer(complete(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
     assert_trace("GONE at once ");
     answer_list(LIST("50", "", OBJECT("b", "2") "," OBJECT("c", "45")));
     assert_string_equal(held(), "b@2 c@45 "); // "a" was deleted unseen
-    assert_trace("");                         // it was synced all the time
+    assert_trace("");                         // it was complete all the time
     struct stub_call *watch = expect(VERB_WATCH);
     assert_string_equal(watch->request.resource_version, "50");
     say(watch, EVENT("ADDED", OBJECT("d", "51")) FAILURE("410") EVENT("ADDED", OBJECT("e", "52")));
@@ -301,7 +301,7 @@ static void a_version_too_old_means_to_list_and_find_what_was_missed(void **stat
 static void a_version_too_old_again_and_again_is_not_asked_for_in_a_rush(void **state)
 {
     (void)state;
-    say(synced(), FAILURE("410"));
+    say(complete(), FAILURE("410"));
     answer_list(LIST("50", "", ""));
     say(expect(VERB_WATCH), FAILURE("410"));
     assert_trace("GONE at once GONE ");
@@ -310,7 +310,7 @@ static void a_version_too_old_again_and_again_is_not_asked_for_in_a_rush(void **
 static void another_error_event_is_told_and_watched_again(void **state)
 {
     (void)state;
-    say(synced(), FAILURE("500"));
+    say(complete(), FAILURE("500"));
     assert_trace("UNAVAILABLE ");
     assert_string_equal(expect(VERB_WATCH)->request.resource_version, "10");
 }
@@ -327,7 +327,7 @@ static void a_page_too_old_starts_the_list_over(void **state)
     say(call, LIST("20", "", OBJECT("b", "2")));
     stub_end(call);
     assert_string_equal(held(), "b@2 "); // "a" was only in the canceled list
-    assert_trace("GONE at once synced ");
+    assert_trace("GONE at once complete ");
 }
 
 static void a_page_that_fails_is_asked_for_again(void **state)
@@ -344,7 +344,7 @@ static void a_page_that_fails_is_asked_for_again(void **state)
     say(call, LIST("10", "", OBJECT("b", "2")));
     stub_end(call);
     assert_string_equal(held(), "a@1 b@2 ");
-    assert_trace("UNAVAILABLE PROTO synced ");
+    assert_trace("UNAVAILABLE PROTO complete ");
 }
 
 static void it_tries_again_at_once_when_the_server_is_known_to_be_back(void **state)
@@ -388,7 +388,7 @@ static void say_long(struct stub_call *call, const char *begin, const char *end)
 static void an_event_that_is_too_long_is_told_and_does_not_stop_the_others(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     say_long(watch, "{\"type\":\"MODIFIED\",\"object\":" LONG("a", "11"),
              "\"x\":1}}\n" EVENT("ADDED", OBJECT("c", "12")));
     assert_trace("bad(Service ml/a is longer than 16777188 bytes) ");
@@ -404,7 +404,7 @@ static void an_event_that_is_too_long_is_told_and_does_not_stop_the_others(void 
 static void an_item_that_is_too_long_is_told_and_does_not_stop_the_others(void **state)
 {
     (void)state;
-    stub_answer(synced(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    stub_answer(complete(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
     buf_reset(&t.trace);
     struct stub_call *list = expect(VERB_LIST);
     say_long(list, "{\"metadata\":{\"resourceVersion\":\"50\"},\"items\":[" LONG("a", "40"),
@@ -417,7 +417,7 @@ static void an_item_that_is_too_long_is_told_and_does_not_stop_the_others(void *
 static void a_list_that_is_older_than_the_watch_means_a_restored_backup(void **state)
 {
     (void)state;
-    stub_answer(synced(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    stub_answer(complete(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
     assert_trace("GONE at once ");
     answer_list(LIST("10", "", OBJECT("a", "1"))); // as new as what was seen
     assert_string_equal(held(), "a@1 ");
@@ -432,7 +432,7 @@ static void a_list_that_is_older_than_the_watch_means_a_restored_backup(void **s
 static void an_older_object_in_a_newer_list_means_a_restored_backup(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     say(watch, EVENT("MODIFIED", OBJECT("a", "12")));
     stub_answer(watch, 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
     assert_trace("GONE at once ");
@@ -444,7 +444,7 @@ static void an_older_object_in_a_newer_list_means_a_restored_backup(void **state
 static void a_known_object_that_becomes_bad_stays_as_it_was(void **state)
 {
     (void)state;
-    stub_answer(synced(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
+    stub_answer(complete(), 410, "{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}");
     answer_list(
         LIST("50", "",
              "{\"spec\":{},\"metadata\":{\"annotations\":{\"x\":\"{}\"},\"name\":\"a\",\"namespace\":\"ml\",\"uid\":"
@@ -476,7 +476,7 @@ static void a_bad_object_that_was_never_read_is_known_by_its_uid(void **state)
 static void a_known_object_that_becomes_bad_goes_when_it_is_deleted(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     say(watch, EVENT("MODIFIED", BAD("u-a", "11")));
     assert_string_equal(held(), "a@1 b@2 ");
     say(watch, EVENT("DELETED", BAD("u-other", "12"))); // an earlier object with this name
@@ -488,7 +488,7 @@ static void a_known_object_that_becomes_bad_goes_when_it_is_deleted(void **state
 static void what_is_known_already_is_not_read_again(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     say(watch, EVENT("ADDED", OBJECT("c", "11")));
     buf_reset(&t.trace);
     // The rest of it is not JSON, but nobody reads it. The watch has seen this version.
@@ -505,7 +505,7 @@ static void what_is_known_already_is_not_read_again(void **state)
 static void an_event_may_be_written_in_any_way(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     say(watch, "{\"object\":" OBJECT("c", "11") ",\"type\":\"ADDED\"}\n");
     say(watch, "{\"type\":\"ADDED\",\"object\":" OBJECT("d", "12") ",\"more\":{}}\n");
     assert_string_equal(held(), "a@1 b@2 c@11 d@12 ");
@@ -514,7 +514,7 @@ static void an_event_may_be_written_in_any_way(void **state)
 static void a_line_that_is_no_event_ends_the_watch(void **state)
 {
     (void)state;
-    say(synced(), "<html>\n");
+    say(complete(), "<html>\n");
     assert_trace("PROTO ");
     assert_string_equal(expect(VERB_WATCH)->request.resource_version, "10");
 }
@@ -535,7 +535,7 @@ static void our_own_writes_survive_a_list_that_is_older(void **state)
     say(call, OBJECT("a", "1") "]}");
     stub_end(call);
     assert_string_equal(held(), "a@16 f@15 ");
-    assert_trace("synced ");
+    assert_trace("complete ");
 }
 
 static void it_may_be_stopped_at_any_time(void **state)
@@ -548,7 +548,7 @@ static void it_may_be_stopped_at_any_time(void **state)
     reflector_stop(t.reflector); // while listing
     assert_true(stub_quiet(t.client));
     start();
-    synced();
+    complete();
     reflector_stop(t.reflector); // while watching
     assert_true(stub_quiet(t.client));
     start();
@@ -566,7 +566,7 @@ static void it_may_be_stopped_in_its_callbacks(void **state)
         const char *list;
     } cases[] = {{STOP_IN_STORE, LIST("10", "", OBJECT("a", "1") "," OBJECT("b", "2"))},
                  {STOP_IN_BAD, LIST("10", "", "{}," OBJECT("b", "2"))},
-                 {STOP_IN_SYNCED, LIST("10", "", "")}};
+                 {STOP_IN_COMPLETE, LIST("10", "", "")}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         t.stop_in = cases[i].where;
         struct stub_call *call = expect(VERB_LIST);
@@ -595,7 +595,7 @@ static void it_may_be_stopped_in_its_callbacks(void **state)
 static void a_client_that_is_taken_down_is_fine(void **state)
 {
     (void)state;
-    struct stub_call *watch = synced();
+    struct stub_call *watch = complete();
     stub_client_refuse(t.client);
     stub_end(watch);
     assert_true(stub_quiet(t.client));

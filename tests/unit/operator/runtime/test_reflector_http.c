@@ -145,10 +145,10 @@ static void a_list_cut_in_the_middle_is_not_taken_for_the_whole(void **state)
     rule((struct fakeapi_rule){.body = LIST("12", NODE("n2", "2") ",{}")});
     start();
     assert_true(wait_for("n1"));
-    assert_false(store_synced(store));
+    assert_false(store_is_complete(store));
     assert_true(wait_for("n2"));
     assert_true(wait_gone("n1"));
-    assert_true(store_synced(store));
+    assert_true(store_is_complete(store));
     assert_int_equal(errors, 1);
     assert_int_equal(bad, 1);
 }

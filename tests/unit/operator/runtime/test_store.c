@@ -257,14 +257,14 @@ static void a_deletion_does_not_reach_what_was_created_after_it(void **state)
 static void a_list_removes_what_it_does_not_bring(void **state)
 {
     (void)state;
-    assert_false(store_synced(s));
+    assert_false(store_is_complete(s));
     store_list_begin(s);
     put("a", "1");
     put("b", "2");
     put("c", "3");
-    assert_false(store_synced(s));
+    assert_false(store_is_complete(s));
     store_list_swap(s, "10");
-    assert_true(store_synced(s));
+    assert_true(store_is_complete(s));
     assert_trace("+a@1 +b@2 +c@3 ");
     store_list_begin(s);
     put("b", "2");
@@ -272,7 +272,7 @@ static void a_list_removes_what_it_does_not_bring(void **state)
     put("d", "12");
     store_list_swap(s, "20");
     assert_trace("~c@11 (was 3) +d@12 -a@1 ");
-    assert_true(store_synced(s));
+    assert_true(store_is_complete(s));
 }
 
 static void a_list_does_not_remove_what_we_wrote_after_it(void **state)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of a watch (first byte 'w') or a list (any other), fed in pieces of the size that the second byte says: the
 // pieces may change nothing about what comes out.
-#include "operator/kube/stream.h"
+#include "operator/kube/line_splitter.h"
+#include "operator/kube/list_splitter.h"
+#include "operator/kube/watch_event.h"
 
 #include "common/base/json.h"
 #include "common/base/str.h"

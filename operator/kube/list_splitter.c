@@ -1,174 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/kube/stream.h"
+#include "operator/kube/list_splitter.h"
 
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-// etcd refuses objects over 1.5 MiB. JSON writes some bytes as six ("\u003c" for "<"), so the JSON of an object has at
-// most 6 x 1.5 MiB = 9 MiB and the names of its members.
-enum {
-    STREAM_MAX_OBJECT = 16 * 1024 * 1024,
-    STREAM_KEEP = 64 * 1024, // memory that stays allocated after a rare long line
-};
-
-void line_splitter_init(struct line_splitter *s, size_t max_line)
-{
-    *s = (struct line_splitter){.partial = BUF_INIT(max_line ? max_line : STREAM_MAX_OBJECT)};
-}
-
-void line_splitter_done(struct line_splitter *s)
-{
-    buf_done(&s->partial);
-}
-
-void line_splitter_reset(struct line_splitter *s)
-{
-    buf_reset(&s->partial);
-    s->skipping = false;
-}
-
-// Hands out what the buffer contains, and empties it.
-static int buf_emit(struct buf *b, size_t len, bool whole, text_fn fn, void *ctx, struct err *err)
-{
-    int r = len ? fn(ctx, b->data, len, whole, err) : 0;
-    if (b->size > STREAM_KEEP)
-        buf_done(b);
-    else
-        buf_reset(b);
-    return r;
-}
-
-// Hands out the beginning of a text that is longer than the buffer may be.
-static int beginning_emit(struct buf *b, const char *bytes, text_fn fn, void *ctx, struct err *err)
-{
-    (void)buf_append(b, bytes, b->cap - b->len);
-    return buf_emit(b, b->len, false, fn, ctx, err);
-}
-
-static size_t trimmed(const char *line, size_t len)
-{
-    while (len && json_is_space(line[len - 1]))
-        len--;
-    return len;
-}
-
-// Takes a part of a line, up to its end if `ended`.
-static int line_take(struct line_splitter *s, const char *bytes, size_t len, bool ended, text_fn fn, void *ctx,
-                     struct err *err)
-{
-    if (s->skipping)
-        return 0;
-    if (len > s->partial.cap - s->partial.len) {
-        s->skipping = true;
-        return beginning_emit(&s->partial, bytes, fn, ctx, err);
-    }
-    if (ended && !s->partial.len) { // whole lines are not copied
-        len = trimmed(bytes, len);
-        return len ? fn(ctx, bytes, len, true, err) : 0;
-    }
-    (void)buf_append(&s->partial, bytes, len);
-    return ended ? buf_emit(&s->partial, trimmed(s->partial.data, s->partial.len), true, fn, ctx, err) : 0;
-}
-
-int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, text_fn fn, void *ctx, struct err *err)
-{
-    while (n) {
-        const char *newline = memchr(bytes, '\n', n);
-        size_t len = newline ? (size_t)(newline - bytes) : n;
-        int r = line_take(s, bytes, len, newline, fn, ctx, err);
-        if (r < 0)
-            return r;
-        if (newline) {
-            s->skipping = false;
-            len++;
-        }
-        bytes += len;
-        n -= len;
-    }
-    return 0;
-}
-
-static bool event_type(const struct json_item *m, enum watch_event_type *ret)
-{
-    static const struct {
-        const char *text;
-        enum watch_event_type type;
-    } types[] = {
-        {"\"ADDED\"", WATCH_ADDED},       {"\"MODIFIED\"", WATCH_MODIFIED}, {"\"DELETED\"", WATCH_DELETED},
-        {"\"BOOKMARK\"", WATCH_BOOKMARK}, {"\"ERROR\"", WATCH_ERROR},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (m->len == strlen(types[i].text) && memcmp(m->text, types[i].text, m->len) == 0) {
-            *ret = types[i].type;
-            return true;
-        }
-    }
-    return false;
-}
-
-// Finds the two members in any order. Returns false if the line is not a JSON object.
-static bool find_members(const char *line, size_t len, struct json_item *ret_type, struct json_item *ret_object)
-{
-    struct json_scan s;
-    struct json_item m;
-    int got;
-    if (!json_scan_begin(&s, line, len) || s.close != '}')
-        return false;
-    s.counts = true; // objects of other programs may be nested at any depth
-    while ((got = json_scan_next(&s, &m)) > 0) {
-        if (json_item_is(&m, "type"))
-            *ret_type = m;
-        else if (json_item_is(&m, "object"))
-            *ret_object = m;
-    }
-    return got == 0;
-}
-
-int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err)
-{
-    struct json_item type = {0}, object = {0};
-    int shown = (int)(len < 80 ? len : 80);
-    if (!find_members(line, len, &type, &object))
-        return err_set(err, ERR_PROTO, "a line of the watch is not a JSON object: %.*s", shown, line);
-    if (!event_type(&type, &ret->type))
-        return err_set(err, ERR_PROTO, "an event of the watch has no known type: %.*s", shown, line);
-    if (!object.len || object.text[0] != '{')
-        return err_set(err, ERR_PROTO, "an event of the watch has no object: %.*s", shown, line);
-    ret->object = object.text;
-    ret->object_len = object.len;
-    return 0;
-}
-
-bool watch_event_begins(const char *line, size_t len, struct watch_event *ret)
-{
-    static const struct {
-        const char *text;
-        enum watch_event_type type;
-    } starts[] = {
-        {"{\"type\":\"ADDED\",\"object\":", WATCH_ADDED},
-        {"{\"type\":\"MODIFIED\",\"object\":", WATCH_MODIFIED},
-        {"{\"type\":\"DELETED\",\"object\":", WATCH_DELETED},
-    };
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-        size_t n = strlen(starts[i].text);
-        if (len < n + 3 || memcmp(line, starts[i].text, n) != 0 || line[n] != '{')
-            continue;
-        *ret = (struct watch_event){starts[i].type, line + n, len - n};
-        return true;
-    }
-    return false;
-}
-
-bool watch_event_guess(const char *line, size_t len, struct watch_event *ret)
-{
-    if (!len || line[len - 1] != '}' || !watch_event_begins(line, len, ret))
-        return false;
-    ret->object_len--;
-    return true;
-}
 
 // A list is one JSON document, which may be too large to hold. This code follows only its outer frame: the members of
 // the document and of its metadata, and the elements of items. It skips each value inside as a whole.
@@ -201,8 +38,8 @@ struct list_splitter {
     bool skipping;
     bool saw_items;
     struct json_skip skip;
-    struct buf key;     // the last key, with its quotes
-    struct buf item;    // the part of an item that earlier pieces brought
+    struct buf key; // the last key, with its quotes
+    struct partial_text item;
     struct buf version; // with its opening quote; a NUL replaces the closing one
     struct buf token;
     struct buf *text; // the buffer that CAPTURE_TEXT fills
@@ -212,7 +49,7 @@ struct list_splitter *list_splitter_new(size_t max_item)
 {
     struct list_splitter *s = xcalloc(1, sizeof *s);
     s->key = BUF_INIT(LIST_MAX_KEY);
-    s->item = BUF_INIT(max_item ? max_item : STREAM_MAX_OBJECT);
+    partial_text_init(&s->item, max_item);
     s->version = BUF_INIT(LIST_MAX_TEXT);
     s->token = BUF_INIT(LIST_MAX_TEXT);
     return s;
@@ -223,7 +60,7 @@ void list_splitter_free(struct list_splitter *s)
     if (!s)
         return;
     buf_done(&s->key);
-    buf_done(&s->item);
+    partial_text_done(&s->item);
     buf_done(&s->version);
     buf_done(&s->token);
     free(s);
@@ -320,19 +157,6 @@ static int frame_step(struct list_splitter *s, char c, struct err *err)
     return broken(err, "something follows its end");
 }
 
-static int item_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, text_fn item, void *ctx,
-                     struct err *err)
-{
-    if (n > s->item.cap - s->item.len) {
-        s->capture = CAPTURE_NONE; // the rest of it
-        return beginning_emit(&s->item, bytes, item, ctx, err);
-    }
-    if (ended && !s->item.len)
-        return item(ctx, bytes, n, true, err); // whole items are not copied
-    (void)buf_append(&s->item, bytes, n);
-    return ended ? buf_emit(&s->item, s->item.len, true, item, ctx, err) : 0;
-}
-
 static int text_take(struct buf *text, const char *bytes, size_t n, bool ended, struct err *err)
 {
     if (buf_append(text, bytes, n) < 0)
@@ -354,7 +178,7 @@ static int value_take(struct list_splitter *s, const char *bytes, size_t n, bool
     case CAPTURE_TEXT:
         return text_take(s->text, bytes, n, ended, err);
     case CAPTURE_ITEM:
-        return item_take(s, bytes, n, ended, item, ctx, err);
+        return partial_text_take(&s->item, bytes, n, ended, item, ctx, err);
     case CAPTURE_NONE:
         break;
     }
