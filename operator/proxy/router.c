@@ -2,8 +2,8 @@
 #include "operator/proxy/router.h"
 
 #include "common/base/last_line.h"
-#include "operator/proxy/call_dispatch.h"
 #include "operator/proxy/call_end.h"
+#include "operator/proxy/call_queue.h"
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/job.h"
 #include "operator/proxy/kill.h"
