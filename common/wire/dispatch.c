@@ -33,8 +33,8 @@ static uint32_t *one_each(uint32_t world, struct arena *a)
 
 static void to_all(struct dispatch *d, struct arena *a)
 {
-    d->n_chunks = 1;
-    d->chunk = arena_array(a, d->world, sizeof *d->chunk); // zeros
+    d->n_pieces = 1;
+    d->piece_of = arena_array(a, d->world, sizeof *d->piece_of); // zeros
 }
 
 static void from_all(struct dispatch *d, struct arena *a)
@@ -62,8 +62,8 @@ static int plan_same(struct dispatch *d, const struct plan_input *in, struct err
 static int plan_each(struct dispatch *d, const struct plan_input *in, struct err *err)
 {
     (void)err;
-    d->n_chunks = d->world;
-    d->chunk = one_each(d->world, in->arena);
+    d->n_pieces = d->world;
+    d->piece_of = one_each(d->world, in->arena);
     from_all(d, in->arena);
     return 0;
 }
@@ -72,15 +72,15 @@ static int plan_each(struct dispatch *d, const struct plan_input *in, struct err
 // size 1.
 static void over_dims(struct dispatch *d, const struct grid *g, const int *dims, size_t n, struct arena *a)
 {
-    uint32_t *chunk = arena_array(a, d->world, sizeof *chunk);
-    d->n_chunks = 1;
+    uint32_t *piece_of = arena_array(a, d->world, sizeof *piece_of);
+    d->n_pieces = 1;
     for (size_t i = 0; i < n; i++) {
         uint32_t size = dims[i] < 0 ? 1 : g->dims[dims[i]].size;
-        d->n_chunks *= size;
+        d->n_pieces *= size;
         for (uint32_t rank = 0; rank < d->world; rank++)
-            chunk[rank] = chunk[rank] * size + grid_at(g, rank, dims[i]);
+            piece_of[rank] = piece_of[rank] * size + grid_at(g, rank, dims[i]);
     }
-    d->chunk = chunk;
+    d->piece_of = piece_of;
 }
 
 struct ordered_rank {
@@ -102,7 +102,7 @@ static void sort_kept(struct dispatch *d, uint32_t *keep, struct arena *a)
 {
     struct ordered_rank *order = arena_array(a, d->n_keep, sizeof *order);
     for (uint32_t i = 0; i < d->n_keep; i++)
-        order[i] = (struct ordered_rank){d->chunk[keep[i]], 0, keep[i]};
+        order[i] = (struct ordered_rank){d->piece_of[keep[i]], 0, keep[i]};
     qsort(order, d->n_keep, sizeof *order, by_order);
     for (uint32_t i = 0; i < d->n_keep; i++)
         keep[i] = order[i].rank;
@@ -221,12 +221,12 @@ static int plan_micro(struct dispatch *d, const struct plan_input *in, struct er
     int pp = grid_find(generation, "pp"), tp = grid_find(generation, "tp");
     uint32_t size = grid_size(generation, "pp") * grid_size(generation, "tp");
     const struct ordered_rank *order = micro_groups(train, generation, d->world, a);
-    uint32_t *chunk = arena_array(a, d->world, sizeof *chunk), *keep = arena_array(a, d->world, sizeof *keep);
+    uint32_t *piece_of = arena_array(a, d->world, sizeof *piece_of), *keep = arena_array(a, d->world, sizeof *keep);
     for (uint32_t i = 0, n; i < d->world; i += n) {
         for (n = 0; i + n < d->world && order[i + n].group == order[i].group && order[i + n].rest == order[i].rest;
              n++) {
             uint32_t rank = order[i + n].rank;
-            chunk[rank] = d->n_chunks;
+            piece_of[rank] = d->n_pieces;
             if (grid_at(generation, rank, pp) == 0 && grid_at(generation, rank, tp) == 0)
                 keep[d->n_keep++] = rank;
         }
@@ -236,9 +236,9 @@ static int plan_micro(struct dispatch *d, const struct plan_input *in, struct er
                            "'%s') are not all in one replica of '%s', which has %u (pp times tp)",
                            train->name, generation->name, size, order[i].rank, generation->name, train->name,
                            grid_size(train, "pp") * grid_size(train, "tp"));
-        d->n_chunks++;
+        d->n_pieces++;
     }
-    d->chunk = chunk;
+    d->piece_of = piece_of;
     d->keep = keep;
     return 0;
 }
@@ -272,12 +272,12 @@ static int by_index(struct dispatch *d, const struct dispatch_rule *rule, struct
                            "split.index: rank %u gets piece %u, but there are at most as many pieces as ranks", i,
                            rule->index[i]);
         used[rule->index[i]] = true;
-        d->n_chunks = MAX(d->n_chunks, rule->index[i] + 1);
+        d->n_pieces = MAX(d->n_pieces, rule->index[i] + 1);
     }
-    for (uint32_t i = 0; i < d->n_chunks; i++)
+    for (uint32_t i = 0; i < d->n_pieces; i++)
         if (!used[i])
             return err_set(err, ERR_INVALID, "split.index: no rank gets piece %u, which would be lost", i);
-    d->chunk = arena_memdup(a, rule->index, d->world * sizeof *d->chunk); // the plan may outlive the rule
+    d->piece_of = arena_memdup(a, rule->index, d->world * sizeof *d->piece_of); // the plan may outlive the rule
     return 0;
 }
 

@@ -14,9 +14,9 @@ struct dispatch {
     uint32_t world;
     enum mode_pieces form; // WHOLE: one piece, the arguments as they are; ELEMENTS: one element for each piece; ROWS:
                            // equally many rows for each
-    uint32_t n_chunks;     // pieces that the arguments are split into
-    const uint32_t *chunk; // for each rank, the number of its piece
-    const uint32_t *keep;  // ranks whose results the client gets, in this order
+    uint32_t n_pieces;     // pieces that the arguments are split into
+    const uint32_t *piece_of; // for each rank, the number of its piece
+    const uint32_t *keep;     // ranks whose results the client gets, in this order
     uint32_t n_keep;
     bool join; // results that are batches become one batch; otherwise a list
 };

@@ -80,7 +80,7 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
 // All ranks get the head, and each gets its piece of the arguments. Nothing is copied.
 static int send_pieces(struct call *c, const struct split *s, struct err *err)
 {
-    const uint32_t *pieces = c->plan ? c->plan->d.chunk : NULL;
+    const uint32_t *pieces = c->plan ? c->plan->d.piece_of : NULL;
     size_t n_parts = 0;
     int r = 0;
     for (uint32_t i = 0; i < c->req.world && r == 0; i++) {

@@ -43,11 +43,11 @@ static void check(const struct dispatch *d, struct arena *a)
 {
     uint8_t *seen = arena_array(a, d->world + 1, 1), *kept = arena_array(a, d->world + 1, 1);
     for (uint32_t i = 0; i < d->world; i++) {
-        must(d->chunk[i] < d->n_chunks);
-        seen[d->chunk[i]] = 1;
+        must(d->piece_of[i] < d->n_pieces);
+        seen[d->piece_of[i]] = 1;
     }
-    must(d->n_chunks >= 1 && d->n_chunks <= d->world && d->n_keep >= 1);
-    for (uint32_t i = 0; i < d->n_chunks; i++)
+    must(d->n_pieces >= 1 && d->n_pieces <= d->world && d->n_keep >= 1);
+    for (uint32_t i = 0; i < d->n_pieces; i++)
         must(seen[i]);
     for (uint32_t i = 0; i < d->n_keep; i++)
         must(d->keep[i] < d->world && !kept[d->keep[i]]++);
