@@ -6,7 +6,7 @@
 
 #include "common/base/arena.h"
 #include "common/wire/dispatch_rule.h"
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 #include "common/wire/mode.h"
 
 // The plan of one call, in the caller's arena.
@@ -32,5 +32,5 @@ struct dispatch {
 //                    p, t and generation sizes p', t', each replica has p*t / (p'*t') pieces, side by side
 //
 // ERR_INVALID, or ERR_NOT_FOUND for a mesh or dimension, with a message for the client.
-int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
-                  uint32_t world, struct arena *a, struct dispatch *ret, struct err *err);
+int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct mesh *meshes,
+                  size_t n_meshes, uint32_t world, struct arena *a, struct dispatch *ret, struct err *err);

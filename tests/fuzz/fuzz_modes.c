@@ -52,8 +52,8 @@ static void end_done(struct end *e)
 
 static void scene_init(struct scene *s)
 {
-    static const struct grid_dim train[] = {{"dp", 2}, {"tp", 2}}, generation[] = {{"dp", 4}};
-    static const struct grid meshes[] = {{"m", train, 2}, {"g", generation, 1}};
+    static const struct mesh_dim train[] = {{"dp", 2}, {"tp", 2}}, generation[] = {{"dp", 4}};
+    static const struct mesh meshes[] = {{"m", train, 2}, {"g", generation, 1}};
     static const char hello[] = "{\"methods\":[{\"name\":\"f\",\"dispatch\":\"DP_COMPUTE_PROTO\",\"execute\":\"ALL\"},"
                                 "{\"name\":\"s\",\"dispatch\":\"SPLIT\",\"execute\":\"ALL\",\"split\":{\"index\":[1,0,"
                                 "1,0]},\"collect\":{\"ranks\":[2,1]}}]}";

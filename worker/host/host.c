@@ -90,7 +90,7 @@ static void serve(struct host *h)
 
 static void publish_meshes(struct host *h)
 {
-    struct grid meshes[GRIDS_MAX];
+    struct mesh meshes[MESHES_MAX];
     rendezvous_meshes(h->rendezvous, meshes, roles_meshes(&h->roles, meshes), true);
 }
 

@@ -28,19 +28,19 @@ static int teardown(void **state)
 }
 
 // "train: pp2 dp2 tp2"
-static struct grid grid(const char *text)
+static struct mesh mesh_of(const char *text)
 {
-    struct grid g = {0};
+    struct mesh mesh = {0};
     const char *p = strchr(text, ':');
-    struct grid_dim *dims = arena_array(&arena, 16, sizeof *dims);
-    g.name = arena_strndup(&arena, text, (size_t)(p - text));
+    struct mesh_dim *dims = arena_array(&arena, 16, sizeof *dims);
+    mesh.name = arena_strndup(&arena, text, (size_t)(p - text));
     for (p++; *p == ' ';) {
         size_t len = strcspn(++p, "0123456789");
-        dims[g.n_dims].name = arena_strndup(&arena, p, len);
-        dims[g.n_dims++].size = (uint32_t)strtoul(p + len, (char **)&p, 10);
+        dims[mesh.n_dims].name = arena_strndup(&arena, p, len);
+        dims[mesh.n_dims++].size = (uint32_t)strtoul(p + len, (char **)&p, 10);
     }
-    g.dims = dims;
-    return g;
+    mesh.dims = dims;
+    return mesh;
 }
 
 static const struct json *parse(const char *text)
@@ -58,16 +58,16 @@ static int make(enum record_dispatch mode, const char *split, const char *collec
                 const char *second, struct dispatch *ret, struct err *err)
 {
     struct dispatch_rule rule;
-    struct grid grids[2];
+    struct mesh meshes[2];
     size_t n = 0;
     *err = ERR_INIT;
     if (first)
-        grids[n++] = grid(first);
+        meshes[n++] = mesh_of(first);
     if (second)
-        grids[n++] = grid(second);
+        meshes[n++] = mesh_of(second);
     int r = dispatch_rule_read(parse(split), parse(collect), &arena, &rule, err);
     if (r == 0)
-        r = dispatch_make(mode, &rule, grids, n, world, &arena, ret, err);
+        r = dispatch_make(mode, &rule, meshes, n, world, &arena, ret, err);
     assert_int_equal(r, err->code);
     return r;
 }
@@ -138,19 +138,19 @@ static void two_to_all_is_a_list_of_numbers(void **state)
 }
 
 // verl's test of meshes that workers declare: what each rank adds depends on its coordinates.
-static void sums(const char *mesh, const char *split, const char *collect, const int *input, const int *want)
+static void sums(const char *text, const char *split, const char *collect, const int *input, const int *want)
 {
     struct dispatch d;
     struct err err;
-    struct grid g = grid(mesh);
-    if (make(RECORD_SPLIT, split, collect, 8, mesh, NULL, &d, &err) < 0)
+    struct mesh mesh = mesh_of(text);
+    if (make(RECORD_SPLIT, split, collect, 8, text, NULL, &d, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(d.n_keep, 2);
     for (uint32_t i = 0; i < d.n_keep; i++) {
-        int tp = (int)grid_at(&g, d.keep[i], grid_find(&g, "tp")),
-            dp = (int)grid_at(&g, d.keep[i], grid_find(&g, "dp"));
-        int pp = (int)grid_at(&g, d.keep[i], grid_find(&g, "pp"));
-        int added = grid_find(&g, "pp") < 0 ? (tp + 1) * dp : (tp + 1) * (dp + 2) * (pp + 3);
+        int tp = (int)mesh_at(&mesh, d.keep[i], mesh_find(&mesh, "tp")),
+            dp = (int)mesh_at(&mesh, d.keep[i], mesh_find(&mesh, "dp"));
+        int pp = (int)mesh_at(&mesh, d.keep[i], mesh_find(&mesh, "pp"));
+        int added = mesh_find(&mesh, "pp") < 0 ? (tp + 1) * dp : (tp + 1) * (dp + 2) * (pp + 3);
         assert_int_equal(input[d.piece_of[d.keep[i]]] + added, want[i]);
     }
 }
@@ -313,8 +313,8 @@ enum { WORLD_MAX = 96, DIMS = 5 };
 static const char *const dim_names[DIMS] = {"pp", "dp", "cp", "tp", "x"};
 
 struct slow {
-    struct grid grid;
-    struct grid_dim dims[DIMS];
+    struct mesh mesh;
+    struct mesh_dim dims[DIMS];
     uint32_t at[WORLD_MAX][DIMS]; // by the index in dim_names
     uint32_t size[DIMS];
 };
@@ -322,9 +322,9 @@ struct slow {
 static void slow_make(struct slow *s, const char *name, const uint32_t size[DIMS], const int order[DIMS])
 {
     uint32_t count[DIMS] = {0}, world = 1;
-    s->grid = (struct grid){name, s->dims, DIMS};
+    s->mesh = (struct mesh){name, s->dims, DIMS};
     for (int i = 0; i < DIMS; i++) {
-        s->dims[i] = (struct grid_dim){dim_names[order[i]], size[order[i]]};
+        s->dims[i] = (struct mesh_dim){dim_names[order[i]], size[order[i]]};
         s->size[i] = size[i];
         world *= size[i];
     }
@@ -395,9 +395,9 @@ static void random_meshes_3d(void **state)
             keep[i] = at[3] == 0 && at[2] == 0 && at[0] == s.size[0] - 1;
             stage[i] = at[3] == 0 && at[2] == 0 && at[1] == 0;
         }
-        assert_int_equal(dispatch_make(RECORD_3D_PROTO, NULL, &s.grid, 1, world, &arena, &d, &err), 0);
+        assert_int_equal(dispatch_make(RECORD_3D_PROTO, NULL, &s.mesh, 1, world, &arena, &d, &err), 0);
         expect(&d, piece_of, keep, world);
-        assert_int_equal(dispatch_make(RECORD_3D_PP_ONLY, NULL, &s.grid, 1, world, &arena, &d, &err), 0);
+        assert_int_equal(dispatch_make(RECORD_3D_PP_ONLY, NULL, &s.mesh, 1, world, &arena, &d, &err), 0);
         expect(&d, none, stage, world);
     }
 }
@@ -433,7 +433,7 @@ static void random_meshes_named(void **state)
                     if (str_eq(at[i].dim, dim_names[k]))
                         keep[rank] = keep[rank] && (int64_t)s.at[rank][k] == (at[i].index + s.size[k]) % s.size[k];
         }
-        assert_int_equal(dispatch_make(RECORD_SPLIT, &rule, &s.grid, 1, world, &arena, &d, &err), 0);
+        assert_int_equal(dispatch_make(RECORD_SPLIT, &rule, &s.mesh, 1, world, &arena, &d, &err), 0);
         expect(&d, piece_of, keep, world);
     }
 }
@@ -471,8 +471,8 @@ static void random_meshes_micro(void **state)
                 n += together(&t, &g, a, b);
             fits = fits && n == size[0] * size[3];
         }
-        struct grid grids[] = {t.grid, g.grid};
-        int got = dispatch_make(RECORD_3D_ALL_MICRO_DP, NULL, grids, 2, world, &arena, &d, &err);
+        struct mesh meshes[] = {t.mesh, g.mesh};
+        int got = dispatch_make(RECORD_3D_ALL_MICRO_DP, NULL, meshes, 2, world, &arena, &d, &err);
         assert_int_equal(got, fits ? 0 : ERR_INVALID);
         fit += fits;
         unfit += !fits;
