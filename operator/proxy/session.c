@@ -18,7 +18,7 @@
 
 enum {
     KILLS_PER_UNIT = 128, // kills for one unit of work: each record searches them for its id
-    HEAD_STEP = 64,       // while the head of a call is incomplete, so many more bytes must arrive
+    HEAD_STEP = 64,       // while the head of a call is incomplete, wait for this many more bytes
     COPIED = 1024,        // a call pays at once for a body up to this length
 };
 
