@@ -213,7 +213,7 @@ bool call_send_first(struct call *c, const struct call_body *first)
     struct err err = ERR_INIT;
     struct record_call parts;
     if (record_call_decode(first->data, first->len, &parts, &err) == 0 && send_first(c, first, &parts, &err) == 0) {
-        call_flow(c);
+        result_flow(c);
         return true;
     }
     call_fail_err(c, &err);
@@ -226,7 +226,7 @@ static void pass_parked(struct call *c)
     if (args_pass_parked(c, &err) < 0)
         call_fail_err(c, &err);
     else
-        call_flow(c);
+        result_flow(c);
 }
 
 void call_send_kept(struct call *c)

@@ -56,7 +56,7 @@ static bool pause_results(struct call *c)
     return paused;
 }
 
-void call_flow(struct call *c)
+void result_flow(struct call *c)
 {
     if (c->join && !advance(c))
         return;
@@ -243,6 +243,6 @@ bool result_piece(struct call_rank *rank, const struct call_body *piece, bool fi
     if (last)
         result_ends(rank);
     else if (c->session)
-        call_flow(c);
+        result_flow(c);
     return true;
 }

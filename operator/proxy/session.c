@@ -242,7 +242,7 @@ static void take_piece(struct session *s, const struct record *rec)
     if (r < 0)
         call_fail_err(c, &why);
     else if (passes)
-        call_flow(c);
+        result_flow(c);
 }
 
 static void cancel(struct session *s, const struct record *rec)

@@ -151,7 +151,7 @@ static void rank_takes(struct scene *s, const struct record *rec)
     struct record answer = {.h = {.type = RECORD_RESULT, .call = rec->h.call, .rank = rec->h.rank},
                             .body = result->data,
                             .len = result->len};
-    must(member_record(&s->r, s->members[rec->h.rank], &answer, &err) == 0);
+    must(router_member_record(&s->r, s->members[rec->h.rank], &answer, &err) == 0);
 }
 
 static void caller_takes(struct scene *s, const struct record *rec)

@@ -273,7 +273,7 @@ struct answering {
 static int take_answer(void *ctx, const struct record *r, struct err *err)
 {
     struct answering *a = ctx;
-    return member_record(a->router, a->member, r, err);
+    return router_member_record(a->router, a->member, r, err);
 }
 
 static int take_call(void *ctx, const struct record *r, struct err *err)
