@@ -45,7 +45,7 @@ static const struct {
 enum { ARGS_MAX = 64 << 20, TIMEOUT_MS = 60 * 1000, FIRST_ROW = 256 };
 
 struct parse {
-    struct options *o;
+    struct cli_options *o;
     struct buf list; // of --arg
     const char *per_rank;
     char **argv; // getopt goes through it
@@ -68,9 +68,9 @@ static const char *name_of(enum verb verb)
     return NULL;
 }
 
-static int wrong(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int wrong(const struct cli_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static int wrong(const struct options *o, const char *fmt, ...)
+static int wrong(const struct cli_options *o, const char *fmt, ...)
 {
     va_list ap;
     fputs("error: ", stderr);
@@ -78,10 +78,10 @@ static int wrong(const struct options *o, const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fprintf(stderr, "\nSee 'kubectl cadre %s --help' for usage.\n", name_of(o->verb));
-    return OPTIONS_USAGE;
+    return CLI_OPTIONS_USAGE;
 }
 
-bool options_duration(const char *text, int64_t *ret_ms)
+bool cli_options_duration(const char *text, int64_t *ret_ms)
 {
     int64_t seconds;
     if (!str_to_i64(text, &seconds))
@@ -101,7 +101,7 @@ static bool mode_is(const char *text, const char *name)
     return *text == *name;
 }
 
-static int set_mode(const struct options *o, const char *text, const char *(*name)(unsigned), unsigned n,
+static int set_mode(const struct cli_options *o, const char *text, const char *(*name)(unsigned), unsigned n,
                     void (*list)(struct buf *), int *ret)
 {
     for (unsigned i = 1; i < n; i++) {
@@ -128,7 +128,7 @@ static int set_execute(struct parse *p, const char *text)
 
 static int set_output(struct parse *p, const char *text)
 {
-    struct options *o = p->o;
+    struct cli_options *o = p->o;
     bool json = str_eq(text, "json"), ranks = str_eq(text, "ranks") && o->verb == VERB_CALL;
     if (!json && !ranks)
         return wrong(o, "-o must be json%s: %s", o->verb == VERB_CALL ? " or ranks" : "", text);
@@ -137,7 +137,7 @@ static int set_output(struct parse *p, const char *text)
 }
 
 // A single value is the only positional argument.
-static int check_json(const struct options *o, const char *text, enum json_type *ret)
+static int check_json(const struct cli_options *o, const char *text, enum json_type *ret)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
@@ -211,14 +211,14 @@ static int set_socket(struct parse *p, const char *path)
 
 static int set_interval(struct parse *p, const char *text)
 {
-    return options_duration(text, &p->o->interval_ms) && p->o->interval_ms > 0
+    return cli_options_duration(text, &p->o->interval_ms) && p->o->interval_ms > 0
                ? -1
                : wrong(p->o, "--interval %s: must be seconds, or " DURATION_FORM, text);
 }
 
 static int set_timeout(struct parse *p, const char *text)
 {
-    return options_duration(text, &p->o->request.timeout_ms)
+    return cli_options_duration(text, &p->o->request.timeout_ms)
                ? -1
                : wrong(p->o, "--timeout %s: must be seconds, or " DURATION_FORM, text);
 }
@@ -251,13 +251,13 @@ static const struct choice {
     const char *name;
     enum kind kind;
     unsigned verbs;
-    size_t offset; // of the field in struct options
+    size_t offset; // of the field in struct cli_options
     int (*set)(struct parse *p, const char *value);
     int64_t min, max;
     char letter; // of the short form; 0 = none
     bool no_value;
 } choices[] = {
-#define AT(field) offsetof(struct options, field)
+#define AT(field) offsetof(struct cli_options, field)
     {"namespace", TEXT, REACH | WHY, AT(ns), .letter = 'n'},
     {"context", KUBECTL, ALL},
     {"kubeconfig", KUBECTL, ALL},
@@ -303,17 +303,17 @@ static const struct choice {
 #undef AT
 };
 
-static int set_number(const struct options *o, const struct choice *c, const char *text, int64_t *ret)
+static int set_number(const struct cli_options *o, const struct choice *c, const char *text, int64_t *ret)
 {
     if (str_to_i64(text, ret) && *ret >= c->min && *ret <= c->max)
         return -1;
     return wrong(o, "--%s %s: must be a number from %lld to %lld", c->name, text, (long long)c->min, (long long)c->max);
 }
 
-static int add_kubectl(struct options *o, const char *name, const char *value)
+static int add_kubectl(struct cli_options *o, const char *name, const char *value)
 {
-    if (o->n_kubectl == OPTIONS_KUBECTL_MAX)
-        return wrong(o, "more than %d options are for kubectl", OPTIONS_KUBECTL_MAX);
+    if (o->n_kubectl == CLI_OPTIONS_KUBECTL_MAX)
+        return wrong(o, "more than %d options are for kubectl", CLI_OPTIONS_KUBECTL_MAX);
     o->kubectl[o->n_kubectl++] = xasprintf("--%s%s%s", name, value ? "=" : "", value ? value : "");
     return -1;
 }
@@ -343,7 +343,7 @@ static int apply(struct parse *p, const struct choice *c, const char *value)
 
 static int take_call(struct parse *p, int n, char **rest)
 {
-    struct options *o = p->o;
+    struct cli_options *o = p->o;
     if (n < 2)
         return wrong(o, "call needs a GROUP and a METHOD");
     o->request.method = rest[1];
@@ -370,7 +370,7 @@ static int take_call(struct parse *p, int n, char **rest)
 // A value as it is, or a reference.
 static int take_object(struct parse *p, int n, char **rest)
 {
-    struct options *o = p->o;
+    struct cli_options *o = p->o;
     enum json_type type = JSON_NULL;
     if (n < 2)
         return wrong(o, o->verb == VERB_PUT ? "put needs a GROUP and a VALUE: JSON"
@@ -388,7 +388,7 @@ static int take_object(struct parse *p, int n, char **rest)
     return r;
 }
 
-static bool takes_object(const struct options *o)
+static bool takes_object(const struct cli_options *o)
 {
     return o->verb == VERB_PUT || o->verb == VERB_GET || o->verb == VERB_FREE;
 }
@@ -406,7 +406,7 @@ static char *without_kind(char *group)
 
 static int take_operands(struct parse *p, int n, char **rest)
 {
-    struct options *o = p->o;
+    struct cli_options *o = p->o;
     const cadre_client_request *r = &o->request;
     int max = o->verb == VERB_CALL ? 3 : takes_object(o) ? 2 : o->verb >= VERB_CA ? 0 : 1;
     if (n > max)
@@ -439,17 +439,17 @@ static int take_operands(struct parse *p, int n, char **rest)
     return o->verb == VERB_CALL ? take_call(p, n, rest) : -1;
 }
 
-static int find_verb(int argc, char **argv, struct options *o)
+static int find_verb(int argc, char **argv, struct cli_options *o)
 {
     if (argc < 2 || str_eq(argv[1], "--help") || str_eq(argv[1], "help") || str_eq(argv[1], "-h")) {
         fputs(help_of(argc > 2 ? name_of(verb_of(argv[2])) : NULL), argc < 2 ? stderr : stdout);
-        return argc < 2 ? OPTIONS_USAGE : 0;
+        return argc < 2 ? CLI_OPTIONS_USAGE : 0;
     }
     o->verb = verb_of(argv[1]);
     if (o->verb != VERB_COUNT)
         return -1;
     fprintf(stderr, "error: unknown command \"%s\"\nSee 'kubectl cadre --help' for usage.\n", argv[1]);
-    return OPTIONS_USAGE;
+    return CLI_OPTIONS_USAGE;
 }
 
 // The options of the verb, for getopt_long(). Their values are the indexes of their rows, after all letters.
@@ -476,10 +476,10 @@ static const struct choice *choice_of(int opt)
     return NULL;
 }
 
-int options_parse(int argc, char **argv, struct options *ret)
+int cli_options_parse(int argc, char **argv, struct cli_options *ret)
 {
     const char *operator_ns = getenv("CADRE_OPERATOR_NAMESPACE");
-    *ret = (struct options){.operator_ns = str_empty(operator_ns) ? "cadre-system" : operator_ns, .tail = -1};
+    *ret = (struct cli_options){.operator_ns = str_empty(operator_ns) ? "cadre-system" : operator_ns, .tail = -1};
     cadre_client_request_init(&ret->request, NULL);
     ret->request.timeout_ms = TIMEOUT_MS;
     int r = find_verb(argc, argv, ret);
@@ -503,7 +503,7 @@ int options_parse(int argc, char **argv, struct options *ret)
     return r;
 }
 
-void options_done(struct options *o)
+void cli_options_done(struct cli_options *o)
 {
     free(o->args);
     for (size_t i = 0; i < o->n_kubectl; i++)

@@ -24,12 +24,12 @@ enum verb {
     VERB_COUNT
 };
 enum output { OUTPUT_DEFAULT, OUTPUT_JSON, OUTPUT_RANKS };
-enum { OPTIONS_USAGE = 2, OPTIONS_KUBECTL_MAX = 32 };
+enum { CLI_OPTIONS_USAGE = 2, CLI_OPTIONS_KUBECTL_MAX = 32 };
 
-struct options { // strings are argv's
+struct cli_options { // strings are argv's
     enum verb verb;
     const char *ns;
-    char *kubectl[OPTIONS_KUBECTL_MAX]; // "--context=x" and the like, owned: passed on to kubectl
+    char *kubectl[CLI_OPTIONS_KUBECTL_MAX]; // "--context=x" and the like, owned: passed on to kubectl
     size_t n_kubectl;
     // How to reach the operator
     const char *operator_ns; // from the environment, otherwise cadre-system
@@ -50,9 +50,9 @@ struct options { // strings are argv's
     int64_t interval_ms; // 0 = the default
 };
 
-// Returns -1: continue. Otherwise the exit status: 0 after --help, OPTIONS_USAGE with the reason on stderr.
-int options_parse(int argc, char **argv, struct options *ret);
-void options_done(struct options *o);
+// Returns -1: continue. Otherwise the exit status: 0 after --help, CLI_OPTIONS_USAGE with the reason on stderr.
+int cli_options_parse(int argc, char **argv, struct cli_options *ret);
+void cli_options_done(struct cli_options *o);
 
 // "30s", "1m30s", "500ms", "2h", "45" (seconds). False for anything else.
-bool options_duration(const char *text, int64_t *ret_ms);
+bool cli_options_duration(const char *text, int64_t *ret_ms);

@@ -8,7 +8,7 @@
 
 enum { MESSAGE_MAX = 16 << 10, NAME_MAX_LEN = 1024, OBJECTS_MAX = 64 << 20 };
 
-struct kubectl_args kubectl_args(const struct options *o, ...)
+struct kubectl_args kubectl_args(const struct cli_options *o, ...)
 {
     struct kubectl_args args = {{"kubectl"}};
     size_t n = 1;
@@ -46,7 +46,7 @@ cJSON *kubectl_json(const struct kubectl_args *args, struct err *err)
     return root;
 }
 
-char *kubectl_namespace(const struct options *o, struct err *err)
+char *kubectl_namespace(const struct cli_options *o, struct err *err)
 {
     if (o->ns)
         return xstrdup(o->ns);

@@ -29,7 +29,7 @@ static bool goes_on(void)
 
 // Prints lines until the connection ends. Another proxy does not know what this one was asked for. Returns whether it
 // was told to send lines.
-static bool follow_connection(const struct options *o, struct failure *why)
+static bool follow_connection(const struct cli_options *o, struct failure *why)
 {
     struct proxy c;
     cadre_client_request r;
@@ -56,14 +56,14 @@ static bool may_end(const struct failure *why)
 }
 
 // A local run that has ended leaves no socket.
-static bool has_ended(const struct options *o)
+static bool has_ended(const struct cli_options *o)
 {
     return o->server && str_starts(o->server, "unix:") && access(o->server + strlen("unix:"), F_OK) != 0;
 }
 
 // Each connection has a new token, because the operator closes a connection whose token has expired. A cluster that has
 // sent lines may be away for a while.
-static int follow(const struct options *o)
+static int follow(const struct cli_options *o)
 {
     int64_t end = 0;
     while (goes_on()) {
@@ -80,9 +80,9 @@ static int follow(const struct options *o)
     return process_interrupted() ? 128 + process_interrupted() : 0;
 }
 
-bool listen_serves(const struct options *o, int *ret_status)
+bool listen_serves(const struct cli_options *o, int *ret_status)
 {
-    struct options own = *o;
+    struct cli_options own = *o;
     struct err err = ERR_INIT;
     char *server = NULL, *ns = NULL;
     bool local = local_find(o, &server, &ns, &err) == 0 && server;

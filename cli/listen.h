@@ -5,4 +5,4 @@
 
 // Prints lines of the ranks from the proxy instead of the pods' logs: for a local run, or if equal lines are folded.
 // False: neither applies.
-bool listen_serves(const struct options *o, int *ret_status);
+bool listen_serves(const struct cli_options *o, int *ret_status);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int use_socket(const struct options *o, const char *path, char **ret_server, char **ret_ns)
+static int use_socket(const struct cli_options *o, const char *path, char **ret_server, char **ret_ns)
 {
     char ns[RUNDIR_NAMESPACE_SIZE];
     const char *file = strrchr(path, '/');
@@ -19,12 +19,12 @@ static int use_socket(const struct options *o, const char *path, char **ret_serv
     return 0;
 }
 
-static bool names_a_cluster(const struct options *o)
+static bool names_a_cluster(const struct cli_options *o)
 {
     return o->n_kubectl || o->token || o->token_file || o->service_account || o->ca_file;
 }
 
-int local_find(const struct options *o, char **ret_server, char **ret_ns, struct err *err)
+int local_find(const struct cli_options *o, char **ret_server, char **ret_ns, struct err *err)
 {
     const char *set = getenv("CADRE_SOCKET");
     char path[RUNDIR_PATH_SIZE], ns[RUNDIR_NAMESPACE_SIZE];

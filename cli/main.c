@@ -11,14 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int print_version(const struct options *o)
+static int print_version(const struct cli_options *o)
 {
     (void)o;
     printf("kubectl-cadre %s\n", CADRE_VERSION);
     return 0;
 }
 
-static int (*const verbs[VERB_COUNT])(const struct options *o) = {
+static int (*const verbs[VERB_COUNT])(const struct cli_options *o) = {
     [VERB_CALL] = verb_call, [VERB_INFO] = verb_request, [VERB_KILL] = verb_request, [VERB_STACK] = verb_stack,
     [VERB_TOP] = verb_top,   [VERB_PUT] = verb_request,  [VERB_GET] = verb_request,  [VERB_FREE] = verb_request,
     [VERB_WHY] = verb_why,   [VERB_LOGS] = verb_logs,    [VERB_CA] = verb_ca,        [VERB_VERSION] = print_version,
@@ -27,17 +27,17 @@ static int (*const verbs[VERB_COUNT])(const struct options *o) = {
 int main(int argc, char **argv)
 {
     static char option[] = "--help";
-    struct options o;
+    struct cli_options o;
     cJSON_InitHooks(&(cJSON_Hooks){xmalloc, free}); // a lack of memory ends the program there, too
     if (argc > 1 && str_eq(argv[1], "run"))
         return verb_run(argv + 1);
     if (argc > 2 && str_eq(argv[1], "help") && str_eq(argv[2], "run"))
         return verb_run((char *[]){argv[2], option, NULL});
-    int status = options_parse(argc, argv, &o);
+    int status = cli_options_parse(argc, argv, &o);
     if (status < 0) {
         process_catch_signals();
         status = verbs[o.verb](&o);
     }
-    options_done(&o);
+    cli_options_done(&o);
     return fflush(stdout) == 0 ? status : report_unwritten(errno);
 }

@@ -83,10 +83,10 @@ static int refuse(const cadre_client_request *r)
     return report_err(&err);
 }
 
-static int show_otherwise(const struct options *o, const struct proxy *c)
+static int show_otherwise(const struct cli_options *o, const struct proxy *c)
 {
     struct err err = ERR_INIT;
-    struct options json = *o;
+    struct cli_options json = *o;
     json.output = OUTPUT_JSON;
     int status = result_print(&json, c);
     if (status)
@@ -105,7 +105,7 @@ static bool is_list(const struct proxy *c)
     return cadre_client_content_of(result) != CADRE_CLIENT_CONTENT_JSON || *result.text == '[';
 }
 
-int ranks_call(const struct options *o, struct proxy *c, cadre_client_request *request)
+int ranks_call(const struct cli_options *o, struct proxy *c, cadre_client_request *request)
 {
     enum verdict v = ONE_EACH;
     if (!needs_no_asking(request) && ask(c, request, &v) != CADRE_CLIENT_OK)

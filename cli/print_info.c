@@ -137,7 +137,7 @@ static int print_info(const struct buf *result, struct err *err)
     return 0;
 }
 
-int info_print(const struct options *o, const struct proxy *c)
+int info_print(const struct cli_options *o, const struct proxy *c)
 {
     struct err err = ERR_INIT;
     if (o->output == OUTPUT_JSON)

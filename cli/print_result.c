@@ -25,7 +25,7 @@ static int print_bytes(cadre_client_json result)
     return err.code ? report_err(&err) : 0;
 }
 
-int result_print(const struct options *o, const struct proxy *c)
+int result_print(const struct cli_options *o, const struct proxy *c)
 {
     cadre_client_json list = {buf_str(&c->result), c->result.len}, item;
     if (cadre_client_content_of(list) != CADRE_CLIENT_CONTENT_JSON)

@@ -4,4 +4,4 @@
 
 #include "cli/proxy.h"
 
-int result_print(const struct options *o, const struct proxy *c); // 0, or 1 with the reason on stderr
+int result_print(const struct cli_options *o, const struct proxy *c); // 0, or 1 with the reason on stderr

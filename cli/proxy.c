@@ -30,7 +30,7 @@ enum {
 #define CLI_ACCOUNT "cadre-cli"
 #define AUDIENCE "cadre"
 
-static int request_token(struct proxy *c, const struct options *o, struct err *err)
+static int request_token(struct proxy *c, const struct cli_options *o, struct err *err)
 {
     _cleanup_(buf_done) struct buf out = BUF_INIT(TOKEN_MAX);
     const char *account = o->service_account ? o->service_account : CLI_ACCOUNT;
@@ -94,7 +94,7 @@ void proxy_linger(struct proxy *const *list, size_t n, int64_t ms)
     }
 }
 
-static int open_client(struct proxy *c, const struct options *o, struct err *err)
+static int open_client(struct proxy *c, const struct cli_options *o, struct err *err)
 {
     cadre_client_options options;
     cadre_client_error error;
@@ -118,7 +118,7 @@ static int open_client(struct proxy *c, const struct options *o, struct err *err
     return err_set(err, ERR_INVALID, "%s", error.message);
 }
 
-int proxy_open(struct proxy *c, const struct options *o, struct err *err)
+int proxy_open(struct proxy *c, const struct cli_options *o, struct err *err)
 {
     *c = (struct proxy){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX), .reach_ms = REACH_MS};
     c->lines = o->verb == VERB_LOGS ? stdout : stderr; // otherwise they appear beside the result
@@ -137,7 +137,7 @@ int proxy_open(struct proxy *c, const struct options *o, struct err *err)
     return err->code;
 }
 
-int proxy_beside(struct proxy *c, const struct proxy *other, const struct options *o, unsigned nth, struct err *err)
+int proxy_beside(struct proxy *c, const struct proxy *other, const struct cli_options *o, unsigned nth, struct err *err)
 {
     *c = (struct proxy){.tunnel = tunnel_borrow(&other->tunnel), .result = BUF_INIT(RESULT_MAX), .reach_ms = BESIDE_MS};
     c->ns = xstrdup(other->ns);
@@ -221,7 +221,8 @@ cadre_client_code proxy_call(struct proxy *c, cadre_client_request *request)
     return c->error.code;
 }
 
-int proxy_with(const struct options *o, int (*use)(const struct options *o, struct proxy *c, void *ctx), void *ctx)
+int proxy_with(const struct cli_options *o, int (*use)(const struct cli_options *o, struct proxy *c, void *ctx),
+               void *ctx)
 {
     struct proxy c;
     struct err err = ERR_INIT;
@@ -238,17 +239,17 @@ int proxy_with(const struct options *o, int (*use)(const struct options *o, stru
 
 struct run {
     cadre_client_request request;
-    int (*show)(const struct options *o, const struct proxy *c);
+    int (*show)(const struct cli_options *o, const struct proxy *c);
 };
 
-static int run(const struct options *o, struct proxy *c, void *ctx)
+static int run(const struct cli_options *o, struct proxy *c, void *ctx)
 {
     struct run *run = ctx;
     return proxy_call(c, &run->request) == CADRE_CLIENT_OK ? run->show(o, c) : report_failure(&c->error);
 }
 
-int proxy_run(const struct options *o, const cadre_client_request *request,
-              int (*show)(const struct options *o, const struct proxy *c))
+int proxy_run(const struct cli_options *o, const cadre_client_request *request,
+              int (*show)(const struct cli_options *o, const struct proxy *c))
 {
     return proxy_with(o, run, &(struct run){*request, show});
 }

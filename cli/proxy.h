@@ -28,10 +28,11 @@ struct proxy {
 };
 
 // On an error the proxy is closed.
-int proxy_open(struct proxy *c, const struct options *o, struct err *err);
+int proxy_open(struct proxy *c, const struct cli_options *o, struct err *err);
 // Another connection in the same way, while the first one is open. It may reach another replica of the operator. With a
 // server that has several addresses, it goes to the nth address, in turn.
-int proxy_beside(struct proxy *c, const struct proxy *other, const struct options *o, unsigned nth, struct err *err);
+int proxy_beside(struct proxy *c, const struct proxy *other, const struct cli_options *o, unsigned nth,
+                 struct err *err);
 void proxy_close(struct proxy *c);
 // Waits for the answer: c->result on success, c->error on CADRE_CLIENT_* (returned). This includes the case that no
 // proxy can be reached.
@@ -39,11 +40,12 @@ cadre_client_code proxy_call(struct proxy *c, cadre_client_request *request);
 // Reports an error as if the last call had failed with it; returns the code.
 cadre_client_code proxy_fail(struct proxy *c, cadre_client_code code, const char *what, const char *why);
 // Opens, calls `use`, closes. Returns the exit status: the one from `use`, if it was called.
-int proxy_with(const struct options *o, int (*use)(const struct options *o, struct proxy *c, void *ctx), void *ctx);
+int proxy_with(const struct cli_options *o, int (*use)(const struct cli_options *o, struct proxy *c, void *ctx),
+               void *ctx);
 // Does everything: opens, calls, shows the answer or the error, closes. Returns the exit status: the one from `show`,
 // if the call succeeded.
-int proxy_run(const struct options *o, const cadre_client_request *request,
-              int (*show)(const struct options *o, const struct proxy *c));
+int proxy_run(const struct cli_options *o, const cadre_client_request *request,
+              int (*show)(const struct cli_options *o, const struct proxy *c));
 
 // Lets the connections work without a call, until this much time has passed or a signal comes.
 void proxy_linger(struct proxy *const *list, size_t n, int64_t ms);

@@ -33,7 +33,7 @@ struct survey { // free it with survey_done()
 };
 
 struct surveyor {
-    const struct options *o;
+    const struct cli_options *o;
     const char *const *names; // of the groups
     size_t n_names;
     struct proxy *links[SURVEY_REPLICAS_MAX]; // the first is borrowed

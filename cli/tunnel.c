@@ -60,7 +60,7 @@ static int wait_until_it_answers(struct tunnel *t, struct err *err)
     return err_set(err, ERR_TIMEOUT, "kubectl proxy does not answer after %d s", OPEN_MS / 1000);
 }
 
-static int start_proxy(struct tunnel *t, const struct options *o, struct err *err)
+static int start_proxy(struct tunnel *t, const struct cli_options *o, struct err *err)
 {
     t->err_fd = memfd_create("kubectl proxy", MFD_CLOEXEC); // a pipe that nobody reads would block it when it is full
     if (t->err_fd < 0)
@@ -71,7 +71,7 @@ static int start_proxy(struct tunnel *t, const struct options *o, struct err *er
     return process_start(args.argv, &t->pid, NULL, t->err_fd, err);
 }
 
-int tunnel_open(struct tunnel *t, const struct options *o, struct err *err)
+int tunnel_open(struct tunnel *t, const struct cli_options *o, struct err *err)
 {
     const char *tmp = getenv("TMPDIR");
     *t = TUNNEL_NONE;

@@ -17,6 +17,6 @@ struct tunnel {
 
 #define TUNNEL_NONE ((struct tunnel){.pid = -1, .err_fd = -1})
 
-int tunnel_open(struct tunnel *t, const struct options *o, struct err *err);
+int tunnel_open(struct tunnel *t, const struct cli_options *o, struct err *err);
 struct tunnel tunnel_borrow(const struct tunnel *t); // the same tunnel; closing the copy ends nothing
 void tunnel_close(struct tunnel *t); // also for one that is not open: ends kubectl, removes the directory

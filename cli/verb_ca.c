@@ -10,7 +10,7 @@
 enum { PEM_MAX = 1 << 20 };
 
 // The answer of the API server. It proves who the operator is, because a user of the kubeconfig trusts the API server.
-int verb_ca(const struct options *o)
+int verb_ca(const struct cli_options *o)
 {
     _cleanup_(buf_done) struct buf out = BUF_INIT(PEM_MAX);
     struct err err = ERR_INIT;

@@ -15,17 +15,17 @@ static const char *trace_of_environment(void)
     return trace && traceparent_valid(trace, strlen(trace)) ? trace : NULL;
 }
 
-static int show(const struct options *o, const struct proxy *c)
+static int show(const struct cli_options *o, const struct proxy *c)
 {
     return o->request.no_result ? 0 : result_print(o, c);
 }
 
-static int by_rank(const struct options *o, struct proxy *c, void *ctx)
+static int by_rank(const struct cli_options *o, struct proxy *c, void *ctx)
 {
     return ranks_call(o, c, ctx);
 }
 
-int verb_call(const struct options *o)
+int verb_call(const struct cli_options *o)
 {
     cadre_client_request r = o->request;
     r.traceparent = trace_of_environment();

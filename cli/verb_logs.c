@@ -19,7 +19,7 @@
 enum { LINE_MAX_LEN = 1 << 20, SELECTOR_MAX = 16 << 10 };
 
 struct logs {
-    const struct options *o;
+    const struct cli_options *o;
     char *ns;
     char *selector;
     char tail[32];
@@ -211,7 +211,7 @@ static int check_rank(const struct logs *l, const struct pod *first, struct err 
                    l->ns, l->o->group, first->name);
 }
 
-int verb_logs(const struct options *o)
+int verb_logs(const struct cli_options *o)
 {
     struct logs l = {.o = o, .arena = ARENA_INIT};
     struct err err = ERR_INIT;

@@ -7,25 +7,25 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int print_killed(const struct options *o, const struct proxy *c)
+static int print_killed(const struct cli_options *o, const struct proxy *c)
 {
     (void)c;
     printf("rank %" PRId64 " of %s killed\n", o->request.rank, o->group);
     return 0;
 }
 
-static int print_nothing(const struct options *o, const struct proxy *c)
+static int print_nothing(const struct cli_options *o, const struct proxy *c)
 {
     (void)o;
     (void)c;
     return 0;
 }
 
-int verb_request(const struct options *o)
+int verb_request(const struct cli_options *o)
 {
     static const struct {
         const char *method;
-        int (*show)(const struct options *o, const struct proxy *c);
+        int (*show)(const struct cli_options *o, const struct proxy *c);
         int pin;
     } requests[VERB_COUNT] = {
         [VERB_INFO] = {"group.info", info_print},

@@ -31,7 +31,7 @@ static int show(const struct proxy *c, const cJSON *worker, struct err *err)
 }
 
 // Returns the exit status.
-static int ask(const struct options *o, struct proxy *c, const cJSON *worker)
+static int ask(const struct cli_options *o, struct proxy *c, const cJSON *worker)
 {
     struct err err = ERR_INIT;
     cadre_client_request r = o->request;
@@ -48,7 +48,7 @@ static int ask(const struct options *o, struct proxy *c, const cJSON *worker)
 }
 
 // The ranks from `from` on, as many as fit in one answer. *ret_next: the first rank that is left, or -1.
-static int ask_page(const struct options *o, struct proxy *c, int64_t from, int64_t *ret_next)
+static int ask_page(const struct cli_options *o, struct proxy *c, int64_t from, int64_t *ret_next)
 {
     char args[PAGE_TEXT];
     struct err err = ERR_INIT;
@@ -72,7 +72,7 @@ static int ask_page(const struct options *o, struct proxy *c, int64_t from, int6
     return status;
 }
 
-static int use(const struct options *o, struct proxy *c, void *ctx)
+static int use(const struct cli_options *o, struct proxy *c, void *ctx)
 {
     int status = 0;
     int64_t from = MAX(o->request.rank, INT64_C(0));
@@ -82,7 +82,7 @@ static int use(const struct options *o, struct proxy *c, void *ctx)
     return process_interrupted() ? 128 + process_interrupted() : status;
 }
 
-int verb_stack(const struct options *o)
+int verb_stack(const struct cli_options *o)
 {
     return proxy_with(o, use, NULL);
 }

@@ -19,7 +19,7 @@
 enum { INTERVAL_MS = 2000, NAMES_MAX = 1 << 20 };
 
 struct top {
-    const struct options *o;
+    const struct cli_options *o;
     struct proxy proxy;
     char *text; // of the names
     const char **names;
@@ -48,7 +48,7 @@ static int add_names(struct top *t, const char *list)
 
 static int find_groups(struct top *t, struct err *err)
 {
-    const struct options *o = t->o;
+    const struct cli_options *o = t->o;
     if (o->group)
         return add_names(t, o->group);
     if (t->proxy.server)
@@ -283,7 +283,7 @@ static int run(struct top *t)
     return status;
 }
 
-int verb_top(const struct options *o)
+int verb_top(const struct cli_options *o)
 {
     struct top t = {.o = o};
     struct err err = ERR_INIT;

@@ -43,7 +43,7 @@ static int find_subject(const char *text, struct arena *a, struct subject *ret, 
     return err_set(err, ERR_INVALID, "%.200s is not a group: GROUP is a name, or plg/NAME for a PlacementGroup", text);
 }
 
-static cJSON *get_group(const struct options *o, const char *ns, const struct subject *subject, struct err *err)
+static cJSON *get_group(const struct cli_options *o, const char *ns, const struct subject *subject, struct err *err)
 {
     const struct kubectl_args args =
         kubectl_args(o, "get", subject->resource, subject->name, "--namespace", ns, "--output", "json", NULL);
@@ -51,7 +51,7 @@ static cJSON *get_group(const struct options *o, const char *ns, const struct su
 }
 
 // A bare name means a WorkerGroup. If there is none, it means a PlacementGroup.
-static cJSON *get_subject(const struct options *o, const char *ns, struct arena *a, struct subject *subject,
+static cJSON *get_subject(const struct cli_options *o, const char *ns, struct arena *a, struct subject *subject,
                           struct err *err)
 {
     cJSON *group = get_group(o, ns, subject, err);
@@ -65,7 +65,7 @@ static cJSON *get_subject(const struct options *o, const char *ns, struct arena 
     return group;
 }
 
-static int tell(const struct options *o, const char *ns, struct arena *a, struct err *err)
+static int tell(const struct cli_options *o, const char *ns, struct arena *a, struct err *err)
 {
     struct subject subject;
     if (find_subject(o->group, a, &subject, err) < 0)
@@ -90,7 +90,7 @@ static int tell(const struct options *o, const char *ns, struct arena *a, struct
 }
 
 // A user of a local run need not look for a fault in kubectl.
-static void tell_local(const struct options *o, struct err *err)
+static void tell_local(const struct cli_options *o, struct err *err)
 {
     struct err ignored = ERR_INIT;
     _cleanup_(free_p) char *server = NULL, *ns = NULL;
@@ -101,7 +101,7 @@ static void tell_local(const struct options *o, struct err *err)
             o->group);
 }
 
-int verb_why(const struct options *o)
+int verb_why(const struct cli_options *o)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;

@@ -4,12 +4,12 @@
 
 #include "cli/cli_options.h"
 
-int verb_call(const struct options *o);
-int verb_request(const struct options *o); // info, kill, put, get and free
-int verb_stack(const struct options *o);
-int verb_top(const struct options *o);
-int verb_why(const struct options *o);
-int verb_logs(const struct options *o);
-int verb_ca(const struct options *o);
+int verb_call(const struct cli_options *o);
+int verb_request(const struct cli_options *o); // info, kill, put, get and free
+int verb_stack(const struct cli_options *o);
+int verb_top(const struct cli_options *o);
+int verb_why(const struct cli_options *o);
+int verb_logs(const struct cli_options *o);
+int verb_ca(const struct cli_options *o);
 // Becomes cadre-local, which has its own options. argv: "run" and all that follows. Returns only if this fails.
 int verb_run(char **argv);

@@ -44,7 +44,7 @@ static const struct mirror {
 };
 
 struct cadre_operator {
-    const struct options *options;
+    const struct operator_options *options;
     struct loop *loop;
     struct kube_config config;
     struct kube_client *client;
@@ -206,7 +206,7 @@ static void on_news(void *ctx, const struct leader_news *news)
 
 static void begin_election(struct cadre_operator *o)
 {
-    const struct options *opt = o->options;
+    const struct operator_options *opt = o->options;
     if (!opt->leader_elect) {
         on_elected(o);
         return;
@@ -513,8 +513,8 @@ static void take_down(struct cadre_operator *o)
 
 int main(int argc, char **argv)
 {
-    struct options options;
-    int code = options_parse(argc, argv, &options);
+    struct operator_options options;
+    int code = operator_options_parse(argc, argv, &options);
     if (code >= 0)
         return code;
     // Unused memory above these sizes goes back to the kernel after the first lists, and when idle.

@@ -415,8 +415,8 @@ int main(int argc, char **argv)
     }
     b.world.n_components++; // the last one is the operator
     operator_open(&b.operator, b.world.loop,
-                  &(struct operator_options){s.program, s.operator_kubeconfig ? s.operator_kubeconfig : s.kubeconfig,
-                                             s.ns, s.log, (int)s.port});
+                  &(struct operator_setup){s.program, s.operator_kubeconfig ? s.operator_kubeconfig : s.kubeconfig,
+                                           s.ns, s.log, (int)s.port});
     if (s.noise_kubeconfig)
         b.noise = noise_new(b.world.loop,
                             &(struct noise_options){s.noise_kubeconfig, (int)s.noise_rate, (int)s.noise_at_once});

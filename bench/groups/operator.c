@@ -17,7 +17,7 @@ enum { SAMPLE_MS = 10, READY_S = 60, STOP_S = 20, ASK_MS = 900 };
 
 static _Noreturn void die(const struct operator* o, const char *why)
 {
-    fprintf(stderr, "bench-groups: %s: %s; its log: %s\n", o->options.program, why, o->options.log);
+    fprintf(stderr, "bench-groups: %s: %s; its log: %s\n", o->setup.program, why, o->setup.log);
     exit(1);
 }
 
@@ -72,7 +72,7 @@ static void on_sample(void *ctx)
     loop_timer_arm(o->sampler, SAMPLE_MS);
 }
 
-static _Noreturn void child(const struct operator_options *p)
+static _Noreturn void child(const struct operator_setup *p)
 {
     char address[64];
     prctl(PR_SET_PDEATHSIG, SIGKILL); // a leftover would answer for the next one
@@ -95,7 +95,7 @@ double operator_start(struct operator* o)
     o->peak = (struct proc_memory){0};
     o->pid = fork();
     if (o->pid == 0)
-        child(&o->options);
+        child(&o->setup);
     if (o->pid < 0)
         die(o, "cannot be started");
     for (;;) {
@@ -125,11 +125,11 @@ void operator_stop(struct operator* o)
     o->pid = 0;
 }
 
-void operator_open(struct operator* o, struct loop *loop, const struct operator_options *options)
+void operator_open(struct operator* o, struct loop *loop, const struct operator_setup *setup)
 {
     struct err err = ERR_INIT;
-    *o = (struct operator){.loop = loop, .options = *options};
-    o->config.server = arena_printf(&o->config.arena, "http://127.0.0.1:%d", options->port);
+    *o = (struct operator){.loop = loop, .setup = *setup};
+    o->config.server = arena_printf(&o->config.arena, "http://127.0.0.1:%d", setup->port);
     o->config.source = "its address";
     o->config.ns = "default";
     if (kube_client_new(loop, &o->config, NULL, &o->client, &err) < 0)

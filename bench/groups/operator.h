@@ -6,7 +6,7 @@
 #include "common/base/loop.h"
 #include "operator/kube/kube_client.h"
 
-struct operator_options {
+struct operator_setup {
     const char *program;
     const char *kubeconfig; // NULL: another manager, started by a program that needs no options; it has no counters
     const char *ns;
@@ -23,7 +23,7 @@ struct operator_counters {          // since its start
 struct operator
 {
     struct loop *loop;
-    struct operator_options options;
+    struct operator_setup setup;
     struct kube_config config; // of its HTTP server
     struct kube_client *client;
     struct loop_timer *sampler;
@@ -31,7 +31,7 @@ struct operator
     struct proc_memory peak; // since its start
 };
 
-void operator_open(struct operator* o, struct loop *loop, const struct operator_options *options);
+void operator_open(struct operator* o, struct loop *loop, const struct operator_setup *setup);
 void operator_close(struct operator* o);
 double operator_start(struct operator* o); // returns the seconds until /readyz is 200
 void operator_stop(struct operator* o);

@@ -217,7 +217,7 @@ static void manager_start(struct bench *b, const struct trials *t)
     if (!t->program)
         return;
     operator_open(&b->operator, b->world.loop,
-                  &(struct operator_options){.program = t->program, .log = t->log, .port = t->system->port});
+                  &(struct operator_setup){.program = t->program, .log = t->log, .port = t->system->port});
     operator_start(&b->operator);
     b->world.components[b->world.n_components - 1] = b->operator.pid;
 }

@@ -54,7 +54,7 @@ void commit_receiver_told(struct commit_receiver *r, enum commit_decision decisi
 // COMMIT_ASK, or COMMIT_WAIT: see the decision.
 enum commit_next commit_receiver_center_lost(struct commit_receiver *r);
 enum commit_next commit_receiver_witness_lost(struct commit_receiver *r);
-// The receiver has waited long enough. It waits so much longer than the center that the center or the witness must have
+// The receiver has waited long enough. It waits longer than the center. By then the center or the witness must have
 // failed.
 enum commit_next commit_receiver_late(struct commit_receiver *r);
 void commit_receiver_gives_up(struct commit_receiver *r); // long after that: no answer comes

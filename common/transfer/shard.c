@@ -13,7 +13,7 @@ void shard_narrow(uint64_t *from, uint64_t *to, uint64_t i, uint64_t n)
     *from += begin;
 }
 
-void shard_of_rank(const struct grid *mesh, const int *split, uint32_t rank, const uint64_t *shape, size_t n_dims,
+void shard_of_rank(const struct mesh *mesh, const int *split, uint32_t rank, const uint64_t *shape, size_t n_dims,
                    struct shard *ret)
 {
     *ret = (struct shard){.n_dims = n_dims};
@@ -21,7 +21,7 @@ void shard_of_rank(const struct grid *mesh, const int *split, uint32_t rank, con
         ret->to[d] = shape[d];
     for (size_t m = 0; m < mesh->n_dims; m++)
         if (split[m] >= 0)
-            shard_narrow(&ret->from[split[m]], &ret->to[split[m]], grid_at(mesh, rank, (int)m), mesh->dims[m].size);
+            shard_narrow(&ret->from[split[m]], &ret->to[split[m]], mesh_at(mesh, rank, (int)m), mesh->dims[m].size);
 }
 
 uint64_t shard_elements(const struct shard *s)

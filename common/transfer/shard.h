@@ -6,7 +6,7 @@
 // mesh splits first. Pure.
 #pragma once
 
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 
 #include <stdbool.h>
 
@@ -20,7 +20,7 @@ struct shard { // elements from[i] <= x < to[i] of each dimension
 // Narrows the elements from *from to *to to part `i` of `n` of them.
 void shard_narrow(uint64_t *from, uint64_t *to, uint64_t i, uint64_t n);
 // The block that `rank` of the mesh has of a tensor with this shape.
-void shard_of_rank(const struct grid *mesh, const int *split, uint32_t rank, const uint64_t *shape, size_t n_dims,
+void shard_of_rank(const struct mesh *mesh, const int *split, uint32_t rank, const uint64_t *shape, size_t n_dims,
                    struct shard *ret);
 uint64_t shard_elements(const struct shard *s);
 // The elements of `part` among the values of two blocks that both hold it, run by run. The values of a block are

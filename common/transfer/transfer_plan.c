@@ -45,7 +45,7 @@ struct planner {
     size_t n_takers;
 };
 
-static uint32_t stride_of(const struct grid *mesh, size_t dim)
+static uint32_t stride_of(const struct mesh *mesh, size_t dim)
 {
     uint32_t n = 1;
     for (size_t i = dim + 1; i < mesh->n_dims; i++)
@@ -165,7 +165,7 @@ static int match(struct planner *p, const struct transfer_tensor **pairs, struct
 
 static void cut_axis(struct planner *p, const struct transfer_tensor *t, size_t dim)
 {
-    const struct grid *mesh = p->from->mesh;
+    const struct mesh *mesh = p->from->mesh;
     struct axis *x = &p->axes[dim];
     x->n = 1;
     for (size_t m = 0; m < mesh->n_dims; m++)
@@ -188,7 +188,7 @@ static void cut_axis(struct planner *p, const struct transfer_tensor *t, size_t 
 
 static void find_replicas(struct planner *p, const struct transfer_tensor *t)
 {
-    const struct grid *mesh = p->from->mesh;
+    const struct mesh *mesh = p->from->mesh;
     p->n_replicas = 1;
     for (size_t m = 0; m < mesh->n_dims; m++)
         p->n_replicas *= t->split[m] < 0 ? mesh->dims[m].size : 1;

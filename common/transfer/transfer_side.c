@@ -24,9 +24,9 @@ static void put_u32(struct buf *out, uint32_t v)
 
 static int check_lengths(const struct transfer_side *s, struct err *err)
 {
-    if (s->mesh->n_dims > GRID_DIMS_MAX)
+    if (s->mesh->n_dims > MESH_DIMS_MAX)
         return err_set(err, ERR_INVALID, "the mesh of %s has %zu dimensions, at most %d", s->name, s->mesh->n_dims,
-                       GRID_DIMS_MAX);
+                       MESH_DIMS_MAX);
     if (s->n > TRANSFER_TENSORS_MAX)
         return err_set(err, ERR_LIMIT, "%s has %zu tensors, at most %d", s->name, s->n, TRANSFER_TENSORS_MAX);
     for (size_t i = 0; i < s->n; i++) {
@@ -59,13 +59,13 @@ static void put_tensor(struct buf *out, const struct transfer_tensor *t, size_t 
 
 int transfer_side_write(const struct transfer_side *s, struct buf *out, struct err *err)
 {
-    const struct grid *mesh = s->mesh;
+    const struct mesh *mesh = s->mesh;
     int r = check_lengths(s, err);
     if (r < 0)
         return r;
     put_u32(out, (uint32_t)mesh->n_dims);
     for (size_t i = 0; i < mesh->n_dims; i++) {
-        size_t len = MIN(strlen(mesh->dims[i].name), (size_t)GRID_NAME_MAX);
+        size_t len = MIN(strlen(mesh->dims[i].name), (size_t)MESH_NAME_MAX);
         put_u32(out, mesh->dims[i].size);
         put_u8(out, len);
         buf_append(out, mesh->dims[i].name, len);
@@ -110,15 +110,15 @@ static uint32_t take_u32(struct side_reader *r)
     return le_get_u32(take(r, sizeof(uint32_t)));
 }
 
-static const struct grid *take_mesh(struct side_reader *r, const char *name, struct arena *a)
+static const struct mesh *take_mesh(struct side_reader *r, const char *name, struct arena *a)
 {
     uint32_t n = take_u32(r);
-    struct grid *g = arena_new(a, struct grid);
-    if (n > GRID_DIMS_MAX)
+    struct mesh *mesh = arena_new(a, struct mesh);
+    if (n > MESH_DIMS_MAX)
         r->broken = true;
     if (r->broken)
-        return g;
-    struct grid_dim *dims = arena_array(a, n, sizeof *dims);
+        return mesh;
+    struct mesh_dim *dims = arena_array(a, n, sizeof *dims);
     uint64_t world = 1;
     for (uint32_t i = 0; i < n; i++) {
         dims[i].size = take_u32(r);
@@ -129,8 +129,8 @@ static const struct grid *take_mesh(struct side_reader *r, const char *name, str
             r->broken = true;
         world = r->broken ? 1 : world;
     }
-    *g = (struct grid){name, dims, n};
-    return g;
+    *mesh = (struct mesh){name, dims, n};
+    return mesh;
 }
 
 static void take_tensor(struct side_reader *r, size_t mesh_dims, struct arena *a, struct transfer_tensor *ret)

@@ -29,7 +29,7 @@ struct transfer_place {
 
 struct transfer_side {
     const char *name; // for messages: "actor"; is not sent
-    const struct grid *mesh;
+    const struct mesh *mesh;
     const struct transfer_tensor *tensors;
     size_t n;
     const struct transfer_place *places; // of its ranks; are not sent. NULL = all ranks are in one pod

@@ -6,7 +6,7 @@
 
 #include "common/base/arena.h"
 #include "common/wire/dispatch_rule.h"
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 #include "common/wire/mode.h"
 
 // The plan of one call, in the caller's arena.
@@ -14,9 +14,9 @@ struct dispatch {
     uint32_t world;
     enum mode_pieces form; // WHOLE: one piece, the arguments as they are; ELEMENTS: one element for each piece; ROWS:
                            // equally many rows for each
-    uint32_t n_chunks;     // pieces that the arguments are split into
-    const uint32_t *chunk; // for each rank, the number of its piece
-    const uint32_t *keep;  // ranks whose results the client gets, in this order
+    uint32_t n_pieces;     // pieces that the arguments are split into
+    const uint32_t *piece_of; // for each rank, the number of its piece
+    const uint32_t *keep;     // ranks whose results the client gets, in this order
     uint32_t n_keep;
     bool join; // results that are batches become one batch; otherwise a list
 };
@@ -32,5 +32,5 @@ struct dispatch {
 //                    p, t and generation sizes p', t', each replica has p*t / (p'*t') pieces, side by side
 //
 // ERR_INVALID, or ERR_NOT_FOUND for a mesh or dimension, with a message for the client.
-int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
-                  uint32_t world, struct arena *a, struct dispatch *ret, struct err *err);
+int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct mesh *meshes,
+                  size_t n_meshes, uint32_t world, struct arena *a, struct dispatch *ret, struct err *err);

@@ -2,7 +2,7 @@
 #include "common/wire/dispatch_rule.h"
 
 #include "common/base/mem.h"
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 
 static int wrong(const char *member, const char *what, struct err *err)
 {
@@ -17,7 +17,7 @@ static int read_name(const struct json *v, const char *member, struct arena *a, 
 
 static int read_dims(const struct json *v, struct arena *a, struct dispatch_rule *ret, struct err *err)
 {
-    if (v->type != JSON_LIST || json_count(v) > GRID_DIMS_MAX)
+    if (v->type != JSON_LIST || json_count(v) > MESH_DIMS_MAX)
         return wrong("split.dims", "a list of dimensions of the mesh", err);
     ret->dims = arena_array(a, json_count(v), sizeof *ret->dims);
     JSON_FOREACH(item, v)
@@ -46,7 +46,7 @@ static int read_numbers(const struct json *v, const char *member, struct arena *
 
 static int read_at(const struct json *v, struct arena *a, struct dispatch_rule *ret, struct err *err)
 {
-    if (v->type != JSON_OBJECT || json_count(v) > GRID_DIMS_MAX)
+    if (v->type != JSON_OBJECT || json_count(v) > MESH_DIMS_MAX)
         return wrong("collect.at", "an object with a coordinate for each of some dimensions of the mesh", err);
     struct dispatch_at *at = arena_array(a, json_count(v), sizeof *at);
     JSON_FOREACH(item, v) {

@@ -48,7 +48,7 @@ static int check_flags(const struct record_header *h, struct err *err)
     if (h->flags & ~(RECORD_MORE | (parts ? RECORD_PARTS : 0) | of_call | shared))
         return err_set(err, ERR_PROTO, "a %s record with flags 0x%02x", record_type_name(h->type), h->flags);
     if ((h->flags & RECORD_MORE) && h->len == 0)
-        return err_set(err, ERR_PROTO, "an empty %s record that goes on", record_type_name(h->type));
+        return err_set(err, ERR_PROTO, "a %s record says that more follows, but is empty", record_type_name(h->type));
     return 0;
 }
 

@@ -92,8 +92,9 @@ static int check(int fd, size_t size, struct err *err)
         return err_set(err, ERR_PROTO, "shared memory must be a memfd that is sealed against shrinking and growing");
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 || (size_t)st.st_size != size || !size ||
         size > VIEW_MAX)
-        return err_set(err, ERR_PROTO, "shared memory of %lld bytes was said to have %zu; at most %zu",
-                       (long long)st.st_size, size, VIEW_MAX);
+        return err_set(err, ERR_PROTO,
+                       "the peer announced %zu bytes of shared memory, but it has %lld; at most %zu are allowed", size,
+                       (long long)st.st_size, VIEW_MAX);
     return 0;
 }
 

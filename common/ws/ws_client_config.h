@@ -18,8 +18,8 @@ struct ws_client_config {
     struct ws_addresses *addresses; // of the host, kept and borrowed; NULL = its own
     bool mask_always;               // false: a zero key if the traffic is encrypted or stays on the host
     int64_t open_ms;                // until on_open; 0 = 10 s
-    // Silence before a ping. 0 = 60 s, which the server's own pings leave unused, or never on a Unix socket: the kernel
-    // reports the end of the server's process, and of the server's host (ws_dial.h).
+    // Silence before a ping. 0 = 60 s, or never on a Unix socket. The server's own pings come sooner than after 60 s.
+    // The kernel reports the end of the server's process and of its host (ws_dial.h).
     int64_t ping_ms;
     int64_t pong_ms; // silence after it before the connection counts as dead; 0 = 10 s
     // Whether somebody waits for the peer. If so, the peer is pinged sooner (ws_silence.h). Called inside of other

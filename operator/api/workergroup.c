@@ -43,13 +43,13 @@ static const struct json_table env_table = JSON_TABLE(struct worker_env,
     {"name", J_STRING, offsetof(struct worker_env, name), .required = true},
     {"value", J_STRING, offsetof(struct worker_env, value)},
     {"valueFrom", J_TEXT, offsetof(struct worker_env, value_from)});
-static const struct json_table dim_table = JSON_TABLE(struct mesh_dim,
-    {"name", J_STRING, offsetof(struct mesh_dim, name), .required = true},
-    {"size", J_I32, offsetof(struct mesh_dim, size), .min = 1, .max = RANKS_MAX, .required = true});
-static const struct json_table mesh_table = JSON_TABLE(struct mesh,
-    {"name", J_STRING, offsetof(struct mesh, name), .required = true},
-    {"dims", J_LIST, offsetof(struct mesh, dims), .offset_n = offsetof(struct mesh, n_dims), .table = &dim_table,
-     .required = true});
+static const struct json_table dim_table = JSON_TABLE(struct mesh_spec_dim,
+    {"name", J_STRING, offsetof(struct mesh_spec_dim, name), .required = true},
+    {"size", J_I32, offsetof(struct mesh_spec_dim, size), .min = 1, .max = RANKS_MAX, .required = true});
+static const struct json_table mesh_table = JSON_TABLE(struct mesh_spec,
+    {"name", J_STRING, offsetof(struct mesh_spec, name), .required = true},
+    {"dims", J_LIST, offsetof(struct mesh_spec, dims), .offset_n = offsetof(struct mesh_spec, n_dims),
+     .table = &dim_table, .required = true});
 static const struct json_table code_table = JSON_TABLE(struct workergroup_spec,
     {"sha256", J_STRING, WORKER(code_sha256), .required = true},
     {"size", J_I64, WORKER(code_size), .min = 1, .max = CODE_MAX, .required = true},

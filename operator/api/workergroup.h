@@ -31,14 +31,14 @@ struct placementgroup_ref { // an entry of spec.placement.groups
     const char *bundles; // "0-3,6", NULL = all
 };
 
-struct mesh_dim {
+struct mesh_spec_dim {
     const char *name;
     int32_t size;
 };
 
-struct mesh {
+struct mesh_spec {
     const char *name;
-    struct mesh_dim *dims; // row-major, the last one fastest
+    struct mesh_spec_dim *dims; // row-major, the last one fastest
     size_t n_dims;
 };
 
@@ -62,7 +62,7 @@ struct worker_spec {
     enum gpu_visibility gpu_visibility; // default: Own with module, else All
     const char *restarted_at;           // NULL = not given; a change restarts the processes
     const char *roles_json;             // verbatim; NULL = not given, or empty
-    struct mesh *meshes;
+    struct mesh_spec *meshes;
     size_t n_meshes;
 };
 

@@ -2,7 +2,7 @@
 #include "operator/gateway/hello.h"
 
 #include "common/base/json.h"
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 
 enum { VERSION = 1 };
 
@@ -49,6 +49,6 @@ void hello_group(const struct group *g, uint32_t attempt, struct json_writer *w)
     writer_i64(w, "worldSize", g->world);
     writer_i64(w, "attempt", attempt);
     if (g->n_meshes)
-        grids_write(w, "meshes", g->meshes, g->n_meshes);
+        meshes_write(w, "meshes", g->meshes, g->n_meshes);
     writer_object_end(w);
 }

@@ -153,7 +153,7 @@ static int worker_record(struct connection *c, const struct record *rec, struct 
     if (rec->h.type == RECORD_ARCHIVE)
         return archive_record(c, w, rec, err);
     if (rec->h.type != RECORD_GOODBYE) {
-        int r = member_record(&c->gateway->router, w->member, rec, err);
+        int r = router_member_record(&c->gateway->router, w->member, rec, err);
         c->want = w->member->peer.want;
         return r;
     }

@@ -54,7 +54,7 @@ static const char *set_listen(void *options, const char *value)
 {
     if (!str_starts(value, "127.0.0.1:") && !str_starts(value, "[::1]:") && !str_starts(value, "unix:/"))
         return "must be 127.0.0.1:PORT, [::1]:PORT or unix:/path";
-    ((struct options *)options)->listen = value;
+    ((struct local_options *)options)->listen = value;
     return NULL;
 }
 
@@ -63,25 +63,25 @@ static const char *set_map(void *options, const char *value)
     const char *sep = strchr(value, '=');
     if (!sep || sep == value || value[0] != '/' || !sep[1])
         return "must be PREFIX=DIRECTORY, such as /modules=build/examples";
-    ((struct options *)options)->map = value;
+    ((struct local_options *)options)->map = value;
     return NULL;
 }
 
 static const struct option_row rows[] = {
     {"listen", OPTION_SET, .set = set_listen},
-    {"filename", OPTION_TEXT, offsetof(struct options, file), .letter = 'f'},
+    {"filename", OPTION_TEXT, offsetof(struct local_options, file), .letter = 'f'},
     {"map", OPTION_SET, .set = set_map},
-    {"group", OPTION_TEXT, offsetof(struct options, group)},
-    {"namespace", OPTION_TEXT, offsetof(struct options, ns)},
-    {"processes", OPTION_NUMBER, offsetof(struct options, processes), 1, MANIFEST_PROCESSES_MAX},
-    {"agent", OPTION_TEXT, offsetof(struct options, agent)},
-    {"serve", OPTION_FLAG, offsetof(struct options, serve)},
-    {"nodes", OPTION_NUMBER, offsetof(struct options, nodes), 1, NODES_MAX},
-    {"gpus", OPTION_NUMBER, offsetof(struct options, gpus), 0, NODES_GPUS_MAX},
-    {"cpus", OPTION_NUMBER, offsetof(struct options, cpus), 1, NODES_CPUS_MAX},
-    {"with-parent", OPTION_NUMBER, offsetof(struct options, with_parent), 1, INT_MAX},
-    {"no-shared-memory", OPTION_FLAG, offsetof(struct options, plain)},
-    {"no-spin", OPTION_FLAG, offsetof(struct options, sleeps)},
+    {"group", OPTION_TEXT, offsetof(struct local_options, group)},
+    {"namespace", OPTION_TEXT, offsetof(struct local_options, ns)},
+    {"processes", OPTION_NUMBER, offsetof(struct local_options, processes), 1, MANIFEST_PROCESSES_MAX},
+    {"agent", OPTION_TEXT, offsetof(struct local_options, agent)},
+    {"serve", OPTION_FLAG, offsetof(struct local_options, serve)},
+    {"nodes", OPTION_NUMBER, offsetof(struct local_options, nodes), 1, NODES_MAX},
+    {"gpus", OPTION_NUMBER, offsetof(struct local_options, gpus), 0, NODES_GPUS_MAX},
+    {"cpus", OPTION_NUMBER, offsetof(struct local_options, cpus), 1, NODES_CPUS_MAX},
+    {"with-parent", OPTION_NUMBER, offsetof(struct local_options, with_parent), 1, INT_MAX},
+    {"no-shared-memory", OPTION_FLAG, offsetof(struct local_options, plain)},
+    {"no-spin", OPTION_FLAG, offsetof(struct local_options, sleeps)},
     {0},
 };
 
@@ -93,7 +93,7 @@ static int wrong(const char *what, const char *value, const char *wanted)
 }
 
 // Checks for options that contradict each other, and for missing ones.
-static int check(const struct options *o, bool command)
+static int check(const struct local_options *o, bool command)
 {
     if (o->serve && (o->file || command || o->processes))
         return wrong("--serve", "with a group", "it starts without a group: leave out -f, --processes and the command");
@@ -113,9 +113,9 @@ static int check(const struct options *o, bool command)
     return -1;
 }
 
-int options_parse(int argc, char **argv, struct options *ret)
+int local_options_parse(int argc, char **argv, struct local_options *ret)
 {
-    *ret = (struct options){.agent = "cadre-agent"};
+    *ret = (struct local_options){.agent = "cadre-agent"};
     int r = option_parse(&program, argc, argv, ret);
     if (r >= 0)
         return r;

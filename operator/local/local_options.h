@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-struct options {
+struct local_options {
     const char *listen;     // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"; NULL = the default socket
     const char *ns, *group; // NULL with a manifest = as the manifest says
     const char *agent;      // the path of cadre-agent
@@ -20,4 +20,4 @@ struct options {
 };
 
 // Returns -1 to go on, or the exit code after it has printed everything.
-int options_parse(int argc, char **argv, struct options *ret);
+int local_options_parse(int argc, char **argv, struct local_options *ret);

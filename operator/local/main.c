@@ -24,7 +24,7 @@
 enum { LEAVING_MS = 10, LEAVING_MAX = 100 };
 
 struct local {
-    struct options options;
+    struct local_options options;
     struct manifest manifest;
     struct loop *loop;
     struct gateway *gateway;
@@ -271,7 +271,7 @@ static int start(struct local *l, struct err *err)
 // Takes values from the manifest if the command line does not give them.
 static int use_manifest(struct local *l, struct err *err)
 {
-    struct options *o = &l->options;
+    struct local_options *o = &l->options;
     if (o->file) {
         int r = manifest_read(o->file, o->group, o->map, &l->manifest, err);
         if (r < 0)
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
 {
     struct local l = {.parent_fd = -1};
     struct err err = ERR_INIT;
-    int code = options_parse(argc, argv, &l.options);
+    int code = local_options_parse(argc, argv, &l.options);
     if (code >= 0)
         return code;
     if (use_manifest(&l, &err) < 0) {

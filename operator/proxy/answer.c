@@ -75,8 +75,7 @@ const char *answer_bytes(const struct record_part *result)
     return result->len ? result->blob->data + result->offset : "";
 }
 
-// The call is over once its answer is queued. The bytes that the call was charged therefore pay for its answer in
-// the queue, as far as they suffice.
+// The call is over once its answer is queued. The bytes charged for the call first pay for its answer in the queue.
 static void lend(struct call *c)
 {
     if (c->session->peer.out)

@@ -10,7 +10,7 @@ struct call_body {
     const char *data;
     size_t len;
     struct blob *blob; // contains the body; NULL = the reader's input does
-    const char *next;  // if this is the first piece: what follows it, if that can be read already; else NULL
+    const char *next;  // the bytes after the first piece, if they can be read already; else NULL
     size_t next_len;
     bool next_last; // nothing follows `next`
 };

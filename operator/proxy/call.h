@@ -96,7 +96,7 @@ struct call {
     struct dispatch_plan *plan;      // from when it is sent until it is answered; NULL if its modes need none
     struct blob *frees;              // private to remote_object.c: the body of object.free; NULL = another method
     uint32_t n, left;                // ranks that have got it; ranks that have not answered
-    uint32_t n_ranks;                // that shall get it
+    uint32_t n_ranks;                // ranks that will get it
     // Bytes that are charged for the call and its records in the queues of its ranks, and how many of them are for
     // copies.
     size_t charged, copies;

@@ -84,8 +84,8 @@ void call_refuse(struct call *c, int code, const char *fmt, ...)
     call_fail(c, &f);
 }
 
-// Tells ranks that have the call, however full their queues are; they answer all the same. If a rank has not read the
-// call yet, it is taken out of the queue, and the rank does not run it.
+// Tells ranks that have the call, even if their queues are full. They still answer. If a rank has not read the call
+// yet, it is taken out of the queue, and the rank does not run it.
 static void tell_ranks(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {

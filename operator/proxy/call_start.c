@@ -40,7 +40,7 @@ static bool plan_rows(struct session *s, struct call *c, const struct request *q
     int got = c ? delivery_take_head(c, ret->plan, &ret->split, err) : 0;
     ret->prepare = got == 0 && delivery_head_is_long(head);
     if (got == 0 && !ret->prepare) {
-        got = split_stream_make(q->method, ret->plan->d.n_chunks, q->pad, parts, s->quota, &ret->split, err);
+        got = split_stream_make(q->method, ret->plan->d.n_pieces, q->pad, parts, s->quota, &ret->split, err);
         if (ret->split && split_stream_aim(ret->split, q->method, ret->plan, err) < 0)
             got = err->code;
     }

@@ -25,7 +25,7 @@ static void input_init(const struct call *c, const struct dispatch_plan *d, stru
     const struct request *q = &c->req;
     *ret = (struct delivery_input){.whole = dispatch_plan_is_whole(q, d), .objects = str_starts(q->method, "object.")};
     ret->split = (struct split_input){.group = c->group->key,
-                                      .n = d ? d->d.n_chunks : q->world,
+                                      .n = d ? d->d.n_pieces : q->world,
                                       .planned = d,
                                       .rows = d && d->d.form == MODE_ROWS,
                                       .positional = q->positional,

@@ -58,7 +58,7 @@ static int fill(const struct request *q, const struct group *g, const struct rec
                 struct dispatch_plan *d, struct err *err)
 {
     const struct dispatch_rule *rule;
-    const struct grid *meshes = NULL;
+    const struct mesh *meshes = NULL;
     size_t n_meshes = 0;
     int r = find_rule(q, g, parts, &d->memory, &rule, err);
     if (r == 0)

@@ -345,7 +345,7 @@ static size_t take_whole(const struct call *c, struct join *j)
     for (uint32_t i = 0; i < j->n; i++) {
         struct source *s = &j->sources[i];
         s->rank = d->d.keep[i];
-        s->padding = j->each ? batch_padding(d->rows, d->each, d->d.chunk[s->rank]) : 0;
+        s->padding = j->each ? batch_padding(d->rows, d->each, d->d.piece_of[s->rank]) : 0;
         if (!s->begun) {
             const struct record_part part = answer_result(answer_rank(c, i));
             if (part.len)

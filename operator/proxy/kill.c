@@ -55,8 +55,7 @@ static int check(const struct group *g, const struct record_header *h, const str
     return r;
 }
 
-// A process that is not connected may exist all the same, and hang. Then the end of any process counts that has not
-// ended by now.
+// A process may hang without a connection. The end of any process that still runs then counts.
 static void choose(struct kill *k)
 {
     const struct group *g = k->group;

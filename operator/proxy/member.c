@@ -165,7 +165,7 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     else
         r = read_roles(m, root, err);
     const struct json *meshes = r < 0 ? NULL : json_get(root, "meshes");
-    if (meshes && (r = grids_read(meshes, &m->arena, &m->meshes, &m->n_meshes, err)) < 0)
+    if (meshes && (r = meshes_read(meshes, &m->arena, &m->meshes, &m->n_meshes, err)) < 0)
         err_wrap(err, "HELLO");
     if (r == 0)
         r = read_awaits(m, root, err);

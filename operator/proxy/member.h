@@ -4,7 +4,7 @@
 //   {"methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL"},
 //                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...},
 //                {"name": "ask", ..., "concurrency": {"group": "io", "limit": 8}}, ...],
-//    "meshes": [...],                                                   (grid.h; may be missing)
+//    "meshes": [...],                                                   (mesh.h; may be missing)
 //    "code": true,                          (it wants to know which clients may send code; may be missing)
 //    "awaits": "2f0c...",              (the archive of code without which it cannot begin, its SHA-256; may be missing)
 //    "objectPort": 41234}                                               (may be missing)
@@ -77,7 +77,7 @@ struct member {
     // The last one is for calls that need no thread of the class; it has no limit.
     struct member_lane lanes[MEMBER_LANES_MAX + 1];
     size_t n_lanes;      // at least one
-    struct grid *meshes; // as it published them
+    struct mesh *meshes; // as it published them
     size_t n_meshes;
     struct member_transfer transfer;
     struct list pending; // of the calls that it has not answered (call.h): struct call_rank

@@ -211,7 +211,7 @@ static bool is_ripe(const struct group_output *o, int64_t now_ms)
     return !list_empty(&o->lines) && (first->due_ms <= now_ms || first->n_ranks == o->world);
 }
 
-// Sends the first lines, as far as no more ranks can be added to them.
+// Sends the first lines to which no more ranks can be added.
 static void flush(struct group_output *o, int64_t now_ms)
 {
     while (is_ripe(o, now_ms) || (o->dropped && list_empty(&o->lines))) {

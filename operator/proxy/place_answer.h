@@ -5,5 +5,6 @@
 
 #include "operator/proxy/router_state.h"
 
-// Takes a PLACE record of that worker. ROUTER_COLLECT as in member_record(). ERR_PROTO: the record makes no sense.
+// Takes a PLACE record of that worker. ROUTER_COLLECT as in router_member_record(). ERR_PROTO: the record makes no
+// sense.
 int place_answer(struct router *r, struct member *m, const struct record *rec, struct err *err);

@@ -102,7 +102,7 @@ void group_update(struct group *g, const struct group_facts *f)
         return;
     arena_done(&g->memory);
     // Most groups have none, and need no memory.
-    g->meshes = f->n_meshes ? grids_copy(f->meshes, f->n_meshes, &g->memory) : NULL;
+    g->meshes = f->n_meshes ? meshes_copy(f->meshes, f->n_meshes, &g->memory) : NULL;
     g->n_meshes = f->n_meshes;
 }
 
@@ -110,11 +110,11 @@ static bool same_meshes(const struct member *a, const struct member *b)
 {
     bool same = a->n_meshes == b->n_meshes;
     for (size_t i = 0; same && i < a->n_meshes; i++)
-        same = grid_same(&a->meshes[i], &b->meshes[i]);
+        same = mesh_same(&a->meshes[i], &b->meshes[i]);
     return same;
 }
 
-int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err)
+int group_meshes(const struct group *g, struct arena *a, const struct mesh **ret, size_t *ret_n, struct err *err)
 {
     const struct member *first = NULL;
     LIST_FOREACH(l, &g->members) {
@@ -127,7 +127,7 @@ int group_meshes(const struct group *g, struct arena *a, const struct grid **ret
                            m->rank, g->key);
     }
     size_t n = g->n_meshes, published = first ? first->n_meshes : 0;
-    struct grid *all = arena_array(a, n + published, sizeof *all);
+    struct mesh *all = arena_array(a, n + published, sizeof *all);
     if (n)
         memcpy(all, g->meshes, n * sizeof *all);
     for (size_t i = 0; i < published; i++) {
@@ -304,10 +304,10 @@ static void info_meshes(const struct group *g, struct json_writer *w)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    const struct grid *meshes;
+    const struct mesh *meshes;
     size_t n;
     if (group_meshes(g, &a, &meshes, &n, &err) == 0 && n)
-        grids_write(w, "meshes", meshes, n);
+        meshes_write(w, "meshes", meshes, n);
 }
 
 static void info_workers(const struct group *g, uint32_t from, struct json_writer *w)

@@ -5,7 +5,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/json_writer.h"
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 #include "operator/proxy/member.h"
 #include "operator/proxy/stats.h"
 
@@ -25,7 +25,7 @@ struct group_facts { // borrowed for the call only
     const char *refusal;
     const char *status; // message of the condition Ready while it is not true; NULL = none
     const char *reason; // reason of the condition Ready, which users see as STATUS; NULL = none
-    const struct grid *meshes;
+    const struct mesh *meshes;
     size_t n_meshes;
     bool meshes_to_come; // no attempt has used these meshes yet: the group keeps its earlier ones, or none
 };
@@ -51,7 +51,7 @@ struct group {
     uint32_t serial;
     uint32_t world, attempt, oldest;
     char *refusal, *status, *reason;
-    struct grid *meshes; // of the object
+    struct mesh *meshes; // of the object
     size_t n_meshes;
     struct arena memory;      // of the meshes
     struct group_rank *ranks; // world size of them
@@ -96,7 +96,7 @@ void group_gpus_set(struct group *g, uint32_t rank, const char *json); // "" = n
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);
 // All meshes: first the ones of the object, then others that its processes published. They are in the arena, and borrow
 // from the object's meshes and the processes' meshes. ERR_CONFLICT: the processes do not publish the same meshes.
-int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err);
+int group_meshes(const struct group *g, struct arena *a, const struct mesh **ret, size_t *ret_n, struct err *err);
 // Writes why the group is not ready, for messages: "ml/llama is not ready: 2 of 4 ranks are connected, missing: 1, 3".
 void group_explain(const struct group *g, struct buf *out);
 // The members "namespace", "name", "uid" and "replica".

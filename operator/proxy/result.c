@@ -56,7 +56,7 @@ static bool pause_results(struct call *c)
     return paused;
 }
 
-void call_flow(struct call *c)
+void result_flow(struct call *c)
 {
     if (c->join && !advance(c))
         return;
@@ -150,10 +150,11 @@ void result_too_long(struct call_rank *rank, bool last)
     struct call *c = rank->call;
     rank->passes = true;
     if (c->session)
-        call_refuse(c, ERR_LIMIT,
-                    "%s() of %s ran, but the proxy cannot collect the results: it has no room for the one of rank %u "
-                    "(at most %zu bytes); keep them on the ranks (keep), or call one rank at a time",
-                    c->req.method, c->group->key, rank->member->rank, c->router->config.max_whole);
+        call_refuse(
+            c, ERR_LIMIT,
+            "%s() of %s ran, but the proxy cannot collect the results: it has no room for the result of rank %u "
+            "(at most %zu bytes); keep them on the ranks (keep), or call one rank at a time",
+            c->req.method, c->group->key, rank->member->rank, c->router->config.max_whole);
     if (last)
         result_ends(rank);
 }
@@ -242,6 +243,6 @@ bool result_piece(struct call_rank *rank, const struct call_body *piece, bool fi
     if (last)
         result_ends(rank);
     else if (c->session)
-        call_flow(c);
+        result_flow(c);
     return true;
 }

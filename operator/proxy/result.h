@@ -17,4 +17,4 @@ void result_too_long(struct call_rank *rank, bool last);
 
 // Call this after something was sent or has arrived. Continues to join, and tells the senders of bodies to pause or to
 // go on. May answer the call.
-void call_flow(struct call *c);
+void result_flow(struct call *c);

@@ -2,8 +2,8 @@
 #include "operator/proxy/router.h"
 
 #include "common/base/last_line.h"
-#include "operator/proxy/call_dispatch.h"
 #include "operator/proxy/call_end.h"
+#include "operator/proxy/call_queue.h"
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/job.h"
 #include "operator/proxy/kill.h"
@@ -463,7 +463,7 @@ static int take_answer(struct call_rank *rank, const struct record *rec)
     return 0;
 }
 
-int member_record(struct router *r, struct member *m, const struct record *rec, struct err *err)
+int router_member_record(struct router *r, struct member *m, const struct record *rec, struct err *err)
 {
     if (m->peer.close_code)
         return 0;
@@ -526,7 +526,7 @@ void router_turn(struct router *r)
     quota_go_on(r->bytes);
     r->at_once = r->config.turn_work;
     LIST_FOREACH(l, &r->flowing)
-        call_flow(CONTAINER_OF(l, struct call, flowing));
+        result_flow(CONTAINER_OF(l, struct call, flowing));
     LIST_FOREACH(l, &r->stopped)
         session_flow(CONTAINER_OF(l, struct session, stopped));
 }

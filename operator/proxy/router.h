@@ -6,7 +6,7 @@
 //
 // The owner of the connections
 //
-//   - reads records (whole bodies) and passes them to session_record() and member_record(),
+//   - reads records (whole bodies) and passes them to session_record() and router_member_record(),
 //   - reports events: router_group_set(), router_worker_exited(), router_tick() at the latest after router_wait_ms(),
 //     router_turn() at the end of each turn of the loop,
 //   - and then does what router_changed() returns, until it returns NULL: send the queue, stop or continue reading,
@@ -41,7 +41,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
 void router_leave(struct router *r, struct member *m);
 // Takes a record of a worker: a whole body, or a piece of one. ROUTER_COLLECT, for a first piece: collect the whole
 // body, see record_reader_collect(). Negative: the worker broke the protocol, close the connection.
-int member_record(struct router *r, struct member *m, const struct record *rec, struct err *err);
+int router_member_record(struct router *r, struct member *m, const struct record *rec, struct err *err);
 
 int64_t router_wait_ms(const struct router *r); // -1 = there is nothing to wait for
 void router_tick(struct router *r); // router_turn() then sends the errors of calls that have waited too long

@@ -4,8 +4,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/proxy/args.h"
-#include "operator/proxy/call_dispatch.h"
 #include "operator/proxy/call_end.h"
+#include "operator/proxy/call_queue.h"
 #include "operator/proxy/group_request.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/remote_object.h"
@@ -18,7 +18,7 @@
 
 enum {
     KILLS_PER_UNIT = 128, // kills for one unit of work: each record searches them for its id
-    HEAD_STEP = 64,       // while the head of a call is incomplete, so many more bytes must arrive
+    HEAD_STEP = 64,       // while the head of a call is incomplete, wait for this many more bytes
     COPIED = 1024,        // a call pays at once for a body up to this length
 };
 
@@ -242,7 +242,7 @@ static void take_piece(struct session *s, const struct record *rec)
     if (r < 0)
         call_fail_err(c, &why);
     else if (passes)
-        call_flow(c);
+        result_flow(c);
 }
 
 static void cancel(struct session *s, const struct record *rec)

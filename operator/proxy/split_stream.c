@@ -30,17 +30,17 @@ struct split_stream {
 
 static void sort_ranks(const struct dispatch *d, struct split_stream *s)
 {
-    s->first = arena_array(&s->memory, d->n_chunks + 1, sizeof *s->first);
+    s->first = arena_array(&s->memory, d->n_pieces + 1, sizeof *s->first);
     s->ranks = arena_array(&s->memory, d->world, sizeof *s->ranks);
     for (uint32_t i = 0; i < d->world; i++)
-        s->first[d->chunk[i]]++;
-    for (uint32_t i = 0, at = 0, n; i <= d->n_chunks; i++, at += n) {
+        s->first[d->piece_of[i]]++;
+    for (uint32_t i = 0, at = 0, n; i <= d->n_pieces; i++, at += n) {
         n = s->first[i];
         s->first[i] = at;
     }
-    uint32_t *next = arena_memdup(&s->memory, s->first, (d->n_chunks + 1) * sizeof *next);
+    uint32_t *next = arena_memdup(&s->memory, s->first, (d->n_pieces + 1) * sizeof *next);
     for (uint32_t i = 0; i < d->world; i++)
-        s->ranks[next[d->chunk[i]]++] = i;
+        s->ranks[next[d->piece_of[i]]++] = i;
 }
 
 static int add_to_piece(const struct split_stream *s, struct call *c, size_t piece, const struct record_part *part,
@@ -84,7 +84,7 @@ static int make_heads(const char *method, struct split_stream *s, struct err *er
 
 struct record_part split_stream_head(const struct split_stream *s, const struct call *c, uint32_t rank)
 {
-    const size_t *at = &s->heads_at[c->plan->d.chunk[rank]];
+    const size_t *at = &s->heads_at[c->plan->d.piece_of[rank]];
     return (struct record_part){s->heads, at[0], at[1] - at[0]};
 }
 
@@ -199,7 +199,7 @@ static int add_padding(struct split_stream *s, struct call *c, struct err *err)
 {
     const struct dispatch_plan *d = c->plan;
     int r = 0;
-    for (uint32_t i = 0; i < d->d.n_chunks && r == 0; i++)
+    for (uint32_t i = 0; i < d->d.n_pieces && r == 0; i++)
         for (size_t again = batch_padding(d->rows, d->each, i); again > 0 && r == 0; again--)
             for (size_t k = 0; k < s->n_last && r == 0; k++)
                 r = add_to_piece(s, c, i, &s->last[k], err);

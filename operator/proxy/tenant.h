@@ -7,10 +7,10 @@
 
 #include "operator/proxy/router_state.h"
 
-// The work of one turn of the loop, about a millisecond: so many short records, or units of 128 bytes that the proxy
-// itself answers or reads as JSON. Namespaces with more work share the turn by weight, as far as the others leave it.
-// If a namespace does more than its part, it owes the rest: later turns subtract it (deficit round robin), up to
-// TENANT_OWES times the work of a turn.
+// The units of work in one turn of the loop, which takes about a millisecond. A unit is a short record, or 128 bytes
+// that the proxy itself answers or reads as JSON. Namespaces with more work share by weight what the others leave of
+// the turn. If a namespace does more than its part, it owes the rest: later turns subtract it (deficit round robin), up
+// to TENANT_OWES times the work of a turn.
 enum { TENANT_TURN = 512, TENANT_UNIT_BYTES = 128, TENANT_OWES = 1024 };
 
 // The parts of a turn follow from the turn before it, so a turn in which many namespaces begin at once could become

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of one client that wait for one group, in order: no call overtakes an earlier one. Calls of different
 // clients do not wait for each other. A look at a group therefore costs one step for each client that waits, however
-// many calls wait. call_dispatch.h sends them.
+// many calls wait. call_queue.h sends them.
 #pragma once
 
 #include "operator/proxy/session_state.h"

@@ -36,7 +36,7 @@ static bool judge_meshes(const struct workergroup *wg, struct arena *a, struct r
 {
     int64_t world = group_world_size(wg);
     for (size_t i = 0; i < wg->spec.worker.n_meshes; i++) {
-        const struct mesh *m = &wg->spec.worker.meshes[i];
+        const struct mesh_spec *m = &wg->spec.worker.meshes[i];
         int64_t product = 1;
         const char *text = "";
         for (size_t k = 0; k < m->n_dims; k++) {

@@ -301,7 +301,7 @@ static void listen_when_complete(struct binding *b)
 static void on_keys(void *ctx, const struct vault_keys *keys)
 {
     struct binding *b = ctx;
-    const struct options *o = b->o.options;
+    const struct operator_options *o = b->o.options;
     struct err err = ERR_INIT;
     if (gateway_certificate(b->gateway, keys->cert_pem, keys->key_pem, keys->ca_pem, &err) < 0) {
         log_error("the certificate cannot be used", "error", err.msg, NULL);

@@ -14,7 +14,7 @@ struct binding_options { // all borrowed
     struct kube_client *client;
     struct store *const *stores; // indexed by enum kind; it subscribes to the stores of pods and WorkerGroups
     struct metrics *metrics;
-    const struct options *options;
+    const struct operator_options *options;
     const char *ns; // namespace of the operator, which contains the Secret with the keys
     uint64_t seed;
     void (*failed)(void *ctx, const struct err *err); // the operator cannot listen

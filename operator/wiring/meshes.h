@@ -3,7 +3,7 @@
 // calls.
 #pragma once
 
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 #include "operator/api/workergroup.h"
 
-struct grid *meshes_of(const struct worker_spec *s, struct arena *a); // returns s->n_meshes of them; names are borrowed
+struct mesh *meshes_of(const struct worker_spec *s, struct arena *a); // returns s->n_meshes of them; names are borrowed

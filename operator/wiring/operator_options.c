@@ -67,13 +67,14 @@ static const char help[] =
 
 static const char *set_log_level(void *options, const char *value)
 {
-    return log_level_parse(value, &((struct options *)options)->log_level) ? NULL
-                                                                           : "must be debug, info, warn or error";
+    return log_level_parse(value, &((struct operator_options *)options)->log_level)
+               ? NULL
+               : "must be debug, info, warn or error";
 }
 
 static const char *set_log_format(void *options, const char *value)
 {
-    ((struct options *)options)->log_format = str_eq(value, "text") ? LOG_TEXT : LOG_JSON;
+    ((struct operator_options *)options)->log_format = str_eq(value, "text") ? LOG_TEXT : LOG_JSON;
     return str_eq(value, "json") || str_eq(value, "text") ? NULL : "must be json or text";
 }
 
@@ -81,7 +82,7 @@ static const char *set_advertise(void *options, const char *value)
 {
     _cleanup_(free_p) char *host = NULL;
     const char *port;
-    ((struct options *)options)->advertise_url = value;
+    ((struct operator_options *)options)->advertise_url = value;
     return str_starts(value, "wss://") && host_port_split(value + strlen("wss://"), &host, &port)
                ? NULL
                : "must be wss://HOST:PORT, or wss://[ADDRESS]:PORT for an IPv6 address";
@@ -91,44 +92,44 @@ static const char *set_pull_policy(void *options, const char *value)
 {
     if (!str_eq(value, "Always") && !str_eq(value, "IfNotPresent") && !str_eq(value, "Never"))
         return "must be Always, IfNotPresent or Never";
-    ((struct options *)options)->agent_image_pull_policy = value;
+    ((struct operator_options *)options)->agent_image_pull_policy = value;
     return NULL;
 }
 
 static const char *set_memory(void *options, const char *value)
 {
-    size_t *memory = &((struct options *)options)->memory;
+    size_t *memory = &((struct operator_options *)options)->memory;
     return (*memory = memory_limit_parse(value)) ? NULL : "must be bytes, such as 512Mi or 3Gi";
 }
 
 static const char *set_weights(void *options, const char *value)
 {
-    ((struct options *)options)->weights = value;
+    ((struct operator_options *)options)->weights = value;
     return weights_check(value) ? NULL : "must be namespaces and numbers from 1 to 100, such as team-a=3,team-b=2";
 }
 
 static const struct option_row rows[] = {
-    {"kubeconfig", OPTION_TEXT, offsetof(struct options, kubeconfig)},
-    {"context", OPTION_TEXT, offsetof(struct options, context)},
-    {"namespace", OPTION_TEXT, offsetof(struct options, ns)},
-    {"leader-elect", OPTION_BOOL, offsetof(struct options, leader_elect)},
-    {"leader-elect-namespace", OPTION_TEXT, offsetof(struct options, lease_ns)},
-    {"leader-elect-name", OPTION_TEXT, offsetof(struct options, lease_name)},
-    {"leader-elect-lease-duration", OPTION_TIME, offsetof(struct options, lease_ms)},
-    {"leader-elect-renew-deadline", OPTION_TIME, offsetof(struct options, renew_ms)},
-    {"leader-elect-retry-period", OPTION_TIME, offsetof(struct options, retry_ms)},
-    {"http-address", OPTION_TEXT, offsetof(struct options, http_address)},
-    {"listen", OPTION_TEXT, offsetof(struct options, listen)},
+    {"kubeconfig", OPTION_TEXT, offsetof(struct operator_options, kubeconfig)},
+    {"context", OPTION_TEXT, offsetof(struct operator_options, context)},
+    {"namespace", OPTION_TEXT, offsetof(struct operator_options, ns)},
+    {"leader-elect", OPTION_BOOL, offsetof(struct operator_options, leader_elect)},
+    {"leader-elect-namespace", OPTION_TEXT, offsetof(struct operator_options, lease_ns)},
+    {"leader-elect-name", OPTION_TEXT, offsetof(struct operator_options, lease_name)},
+    {"leader-elect-lease-duration", OPTION_TIME, offsetof(struct operator_options, lease_ms)},
+    {"leader-elect-renew-deadline", OPTION_TIME, offsetof(struct operator_options, renew_ms)},
+    {"leader-elect-retry-period", OPTION_TIME, offsetof(struct operator_options, retry_ms)},
+    {"http-address", OPTION_TEXT, offsetof(struct operator_options, http_address)},
+    {"listen", OPTION_TEXT, offsetof(struct operator_options, listen)},
     {"advertise", OPTION_SET, .set = set_advertise},
-    {"agent-image", OPTION_TEXT, offsetof(struct options, agent_image)},
+    {"agent-image", OPTION_TEXT, offsetof(struct operator_options, agent_image)},
     {"agent-image-pull-policy", OPTION_SET, .set = set_pull_policy},
-    {"spin", OPTION_BOOL, offsetof(struct options, spin)},
+    {"spin", OPTION_BOOL, offsetof(struct operator_options, spin)},
     {"memory-limit", OPTION_SET, .set = set_memory},
     {"namespace-weights", OPTION_SET, .set = set_weights},
-    {"keys-secret", OPTION_TEXT, offsetof(struct options, keys_secret)},
+    {"keys-secret", OPTION_TEXT, offsetof(struct operator_options, keys_secret)},
     {"log-level", OPTION_SET, .set = set_log_level},
     {"log-format", OPTION_SET, .set = set_log_format},
-    {"check", OPTION_FLAG, offsetof(struct options, check)},
+    {"check", OPTION_FLAG, offsetof(struct operator_options, check)},
     {0},
 };
 
@@ -142,7 +143,7 @@ static const char *env_or(const char *name, const char *fallback)
 
 // Without these rules, two replicas could lead at the same time, or a leader would lose the Lease at the first slow
 // renewal.
-static int check_lease(const struct options *o)
+static int check_lease(const struct operator_options *o)
 {
     if (o->retry_ms < o->renew_ms && o->renew_ms < o->lease_ms && o->lease_ms >= 1000)
         return -1;
@@ -152,12 +153,12 @@ static int check_lease(const struct options *o)
     return 2;
 }
 
-int options_parse(int argc, char **argv, struct options *ret)
+int operator_options_parse(int argc, char **argv, struct operator_options *ret)
 {
     static char host[256];
     if (gethostname(host, sizeof host - 1) != 0)
         host[0] = '\0';
-    *ret = (struct options){
+    *ret = (struct operator_options){
         .kubeconfig = env_or("KUBECONFIG", NULL),
         .ns = "",
         .leader_elect = true,

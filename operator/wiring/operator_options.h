@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct options {
+struct operator_options {
     const char *kubeconfig; // NULL = the pod's ServiceAccount
     const char *context;
     const char *ns; // "" = all namespaces
@@ -30,4 +30,4 @@ struct options {
 
 // Returns -1 to go on, or the exit code: 0 after --help and --version, 2 for a wrong command line (the error is on
 // stderr).
-int options_parse(int argc, char **argv, struct options *ret);
+int operator_options_parse(int argc, char **argv, struct operator_options *ret);

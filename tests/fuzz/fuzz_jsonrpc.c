@@ -67,7 +67,7 @@ static void rank_answers(struct router *r, struct rank *k, enum record_type type
         return;
     struct record rec = {.h = {.type = (uint8_t)type, .call = k->calls[0]}, .body = body, .len = len};
     memmove(k->calls, k->calls + 1, --k->n * sizeof *k->calls);
-    must(member_record(r, k->member, &rec, &err) == 0);
+    must(router_member_record(r, k->member, &rec, &err) == 0);
 }
 
 static bool next_answer(struct jsonrpc *j, struct parts *ret)

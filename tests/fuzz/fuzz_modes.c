@@ -52,8 +52,8 @@ static void end_done(struct end *e)
 
 static void scene_init(struct scene *s)
 {
-    static const struct grid_dim train[] = {{"dp", 2}, {"tp", 2}}, generation[] = {{"dp", 4}};
-    static const struct grid meshes[] = {{"m", train, 2}, {"g", generation, 1}};
+    static const struct mesh_dim train[] = {{"dp", 2}, {"tp", 2}}, generation[] = {{"dp", 4}};
+    static const struct mesh meshes[] = {{"m", train, 2}, {"g", generation, 1}};
     static const char hello[] = "{\"methods\":[{\"name\":\"f\",\"dispatch\":\"DP_COMPUTE_PROTO\",\"execute\":\"ALL\"},"
                                 "{\"name\":\"s\",\"dispatch\":\"SPLIT\",\"execute\":\"ALL\",\"split\":{\"index\":[1,0,"
                                 "1,0]},\"collect\":{\"ranks\":[2,1]}}]}";
@@ -151,7 +151,7 @@ static void rank_takes(struct scene *s, const struct record *rec)
     struct record answer = {.h = {.type = RECORD_RESULT, .call = rec->h.call, .rank = rec->h.rank},
                             .body = result->data,
                             .len = result->len};
-    must(member_record(&s->r, s->members[rec->h.rank], &answer, &err) == 0);
+    must(router_member_record(&s->r, s->members[rec->h.rank], &answer, &err) == 0);
 }
 
 static void caller_takes(struct scene *s, const struct record *rec)

@@ -318,7 +318,7 @@ struct answering {
 static int take_answer(void *to, struct record *rec, struct err *err)
 {
     struct answering *a = to;
-    return member_record(a->router, a->member, rec, err);
+    return router_member_record(a->router, a->member, rec, err);
 }
 
 static void rank_sends(struct scene *s, struct rank *k, const char *bytes, size_t len)

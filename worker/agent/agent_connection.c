@@ -22,8 +22,8 @@ enum {
     PING_MS = 10 * 1000, // the kernel sends no keepalive while a heartbeat waits for its acknowledgement
 };
 
-struct connection {
-    struct connection_config config;
+struct agent_connection {
+    struct agent_connection_config config;
     char *address;
     struct ws_client *client; // NULL while waiting for the next attempt
     struct record_reader reader;
@@ -38,7 +38,7 @@ struct connection {
     bool asked_again; // it was told to come back soon: the operator's view of the cluster is not up to date yet
 };
 
-static void say(struct connection *c, const char *what, const char *why)
+static void say(struct agent_connection *c, const char *what, const char *why)
 {
     rank_output_say(agent_output(c->config.agent), "operator at %s: %s%s%s", c->address, what, why[0] ? ": " : "", why);
 }
@@ -48,7 +48,7 @@ static bool is_refusal(int code)
     return code == ERR_UNAUTHORIZED || code == ERR_FORBIDDEN;
 }
 
-static void retry_later(struct connection *c, const struct err *err)
+static void retry_later(struct agent_connection *c, const struct err *err)
 {
     bool was_up = c->up;
     c->up = false;
@@ -62,12 +62,13 @@ static void retry_later(struct connection *c, const struct err *err)
     loop_timer_disarm(c->heartbeat_timer);
     loop_timer_arm(c->retry_timer, rand_range(c->config.rand, c->backoff_ms / 3, c->backoff_ms));
     bool refused = is_refusal(err->code) || is_refusal(c->told);
-    c->backoff_ms = MIN(2 * c->backoff_ms, (int64_t)(refused ? CONNECTION_REFUSED_MAX_MS : CONNECTION_RETRY_MAX_MS));
+    c->backoff_ms =
+        MIN(2 * c->backoff_ms, (int64_t)(refused ? AGENT_CONNECTION_REFUSED_MAX_MS : AGENT_CONNECTION_RETRY_MAX_MS));
     if (was_up)
         c->config.lost(c->config.lost_ctx);
 }
 
-static void drop(struct connection *c, const struct err *err)
+static void drop(struct agent_connection *c, const struct err *err)
 {
     c->hello_sent = false;
     loop_timer_disarm(c->output_timer);
@@ -77,7 +78,7 @@ static void drop(struct connection *c, const struct err *err)
     retry_later(c, err);
 }
 
-static int send_body(struct connection *c, enum record_type type, struct json_writer *w, struct err *err)
+static int send_body(struct agent_connection *c, enum record_type type, struct json_writer *w, struct err *err)
 {
     const struct record_header h = {.type = (uint8_t)type, .rank = RECORD_GROUP};
     int r = ws_client_record_copy(c->client, &h, buf_str(&w->buf), w->buf.len, err);
@@ -85,7 +86,7 @@ static int send_body(struct connection *c, enum record_type type, struct json_wr
     return r;
 }
 
-static void send_or_drop(struct connection *c, enum record_type type, struct json_writer *w)
+static void send_or_drop(struct agent_connection *c, enum record_type type, struct json_writer *w)
 {
     struct err err = ERR_INIT;
     if (send_body(c, type, w, &err) < 0) // it does not read: the next HELLO tells it everything
@@ -94,7 +95,7 @@ static void send_or_drop(struct connection *c, enum record_type type, struct jso
 
 static void on_heartbeat(void *ctx)
 {
-    struct connection *c = ctx;
+    struct agent_connection *c = ctx;
     struct json_writer w;
     const struct pod_archives *pod_archives = agent_pod_archives(c->config.agent);
     uint64_t gpus = probe_version(c->config.gpus), archives = pod_archives_version(pod_archives);
@@ -106,7 +107,7 @@ static void on_heartbeat(void *ctx)
     send_or_drop(c, RECORD_HEARTBEAT, &w);
 }
 
-void connection_gpus(struct connection *c)
+void agent_connection_gpus(struct agent_connection *c)
 {
     if (c->up && !c->closing)
         on_heartbeat(c);
@@ -115,7 +116,7 @@ void connection_gpus(struct connection *c)
 // Stops while the operator has not taken what was sent. Meanwhile, lines are dropped.
 static void on_output(void *ctx)
 {
-    struct connection *c = ctx;
+    struct agent_connection *c = ctx;
     struct json_writer w;
     while (c->client && ws_client_queued(c->client) < WS_LOW_MARK && listen_next(&c->listen, &w))
         send_or_drop(c, RECORD_OUTPUT, &w);
@@ -125,7 +126,7 @@ static void on_output(void *ctx)
 
 static void on_open(void *ctx, const char *subprotocol)
 {
-    struct connection *c = ctx;
+    struct agent_connection *c = ctx;
     struct json_writer w;
     (void)subprotocol;
     message_hello(c->config.agent, c->config.gpus, &w);
@@ -135,17 +136,17 @@ static void on_open(void *ctx, const char *subprotocol)
     send_or_drop(c, RECORD_HELLO, &w);
 }
 
-static void say_goodbye(struct connection *c)
+static void say_goodbye(struct agent_connection *c)
 {
     struct json_writer w = WRITER_INIT;
     writer_print(&w, NULL, "{'reason':%s}", "the pod ends");
     send_or_drop(c, RECORD_GOODBYE, &w);
 }
 
-static void on_welcome(struct connection *c, const struct record *r)
+static void on_welcome(struct agent_connection *c, const struct record *r)
 {
     c->up = true;
-    c->backoff_ms = CONNECTION_RETRY_FIRST_MS;
+    c->backoff_ms = AGENT_CONNECTION_RETRY_FIRST_MS;
     c->told = 0;
     c->asked_again = false;
     c->heartbeat_ms = message_heartbeat_ms(r->body, r->len);
@@ -155,7 +156,8 @@ static void on_welcome(struct connection *c, const struct record *r)
         say_goodbye(c);
 }
 
-static void refuse(struct connection *c, enum record_type type, const struct command *command, const struct err *why)
+static void refuse(struct agent_connection *c, enum record_type type, const struct command *command,
+                   const struct err *why)
 {
     struct json_writer w;
     rank_output_say(agent_output(c->config.agent), "%s refused: %s", record_type_name(type), why->msg);
@@ -163,7 +165,7 @@ static void refuse(struct connection *c, enum record_type type, const struct com
     send_or_drop(c, RECORD_REFUSED, &w);
 }
 
-static void on_command(struct connection *c, const struct record *r)
+static void on_command(struct agent_connection *c, const struct record *r)
 {
     struct command *command = NULL;
     struct err err = ERR_INIT;
@@ -175,7 +177,7 @@ static void on_command(struct connection *c, const struct record *r)
 }
 
 // A pod that lacks an archive asks for a piece of it.
-static void on_archive(struct connection *c, const struct record *r)
+static void on_archive(struct agent_connection *c, const struct record *r)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -195,20 +197,20 @@ static void on_archive(struct connection *c, const struct record *r)
 }
 
 // The operator closes the connection after this.
-static void on_refused(struct connection *c, const struct record *r)
+static void on_refused(struct agent_connection *c, const struct record *r)
 {
     struct err why;
     error_body_read(r->body, r->len, &why);
     bool again = why.code == ERR_UNAVAILABLE || why.code == ERR_THROTTLED;
     if (again && !c->asked_again)
-        c->backoff_ms = CONNECTION_AGAIN_MS;
+        c->backoff_ms = AGENT_CONNECTION_AGAIN_MS;
     if (!again || !c->asked_again)
         say(c, "refused", why.msg);
     c->asked_again = again;
     c->told = why.code ? why.code : ERR_GONE;
 }
 
-static void on_record(struct connection *c, const struct record *r)
+static void on_record(struct agent_connection *c, const struct record *r)
 {
     if (!c->up && r->h.type == RECORD_WELCOME)
         on_welcome(c, r);
@@ -225,7 +227,7 @@ static void on_record(struct connection *c, const struct record *r)
 
 static void on_data(void *ctx, const char *data, size_t len, bool end)
 {
-    struct connection *c = ctx;
+    struct agent_connection *c = ctx;
     struct err err = ERR_INIT;
     struct record record;
     int r = 0;
@@ -241,7 +243,7 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
 
 static void on_close(void *ctx, unsigned code, const char *reason, const struct err *err)
 {
-    struct connection *c = ctx;
+    struct agent_connection *c = ctx;
     struct err why = *err;
     if (!why.code && reason[0])
         err_set(&why, ERR_GONE, "%s (%u)", reason, code);
@@ -249,7 +251,7 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
 }
 
 // Returns "Bearer TOKEN". Returns NULL with an error if the token cannot be read.
-static char *read_token(const struct connection *c, struct err *err)
+static char *read_token(const struct agent_connection *c, struct err *err)
 {
     _cleanup_(buf_done) struct buf token = BUF_INIT(TOKEN_MAX);
     char *header = NULL;
@@ -260,7 +262,7 @@ static char *read_token(const struct connection *c, struct err *err)
     return header;
 }
 
-static int open_client(struct connection *c, struct err *err)
+static int open_client(struct agent_connection *c, struct err *err)
 {
     _cleanup_(free_p) char *token = c->config.token_file ? read_token(c, err) : NULL;
     if (err->code < 0)
@@ -286,7 +288,7 @@ static int open_client(struct connection *c, struct err *err)
 
 static void try(void *ctx)
 {
-    struct connection *c = ctx;
+    struct agent_connection *c = ctx;
     const struct record_reader_config config = {.whole = true, .max_body = BODY_MAX, .max_open = 8};
     struct err err = ERR_INIT;
     if (open_client(c, &err) < 0)
@@ -295,12 +297,12 @@ static void try(void *ctx)
         record_reader_init(&c->reader, &config);
 }
 
-struct connection *connection_new(const struct connection_config *config, const char *address)
+struct agent_connection *agent_connection_new(const struct agent_connection_config *config, const char *address)
 {
-    struct connection *c = xcalloc(1, sizeof *c);
+    struct agent_connection *c = xcalloc(1, sizeof *c);
     c->config = *config;
     c->address = xstrdup(address);
-    c->backoff_ms = CONNECTION_RETRY_FIRST_MS;
+    c->backoff_ms = AGENT_CONNECTION_RETRY_FIRST_MS;
     c->retry_timer = loop_timer_new(config->loop, try, c);
     c->heartbeat_timer = loop_timer_new(config->loop, on_heartbeat, c);
     c->output_timer = loop_timer_new(config->loop, on_output, c);
@@ -309,29 +311,29 @@ struct connection *connection_new(const struct connection_config *config, const 
     return c;
 }
 
-void connection_goodbye(struct connection *c)
+void agent_connection_goodbye(struct agent_connection *c)
 {
     if (c->up && !c->leaving)
         say_goodbye(c);
     c->leaving = true;
 }
 
-void connection_close(struct connection *c)
+void agent_connection_close(struct agent_connection *c)
 {
     c->closing = true;
     loop_timer_disarm(c->retry_timer);
     loop_timer_disarm(c->heartbeat_timer);
-    connection_goodbye(c);
+    agent_connection_goodbye(c);
     if (c->client)
         ws_client_close(c->client, FRAME_CLOSE_GOING_AWAY, "the pod ends");
 }
 
-bool connection_open(const struct connection *c)
+bool agent_connection_open(const struct agent_connection *c)
 {
     return c->client != NULL;
 }
 
-void connection_free(struct connection *c)
+void agent_connection_free(struct agent_connection *c)
 {
     if (!c)
         return;
@@ -346,18 +348,18 @@ void connection_free(struct connection *c)
     free(c);
 }
 
-bool connection_up(const struct connection *c)
+bool agent_connection_up(const struct agent_connection *c)
 {
     return c->up;
 }
 
-void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len)
+void agent_connection_printed(struct agent_connection *c, const char *group, int rank, const char *text, size_t len)
 {
     if (c->up && listen_line(&c->listen, group, rank, text, len) && !loop_timer_armed(c->output_timer))
         loop_timer_arm(c->output_timer, LISTEN_BATCH_MS);
 }
 
-void connection_report(struct connection *c, const struct agent_report *r)
+void agent_connection_report(struct agent_connection *c, const struct agent_report *r)
 {
     struct json_writer w;
     if (!c->hello_sent)

@@ -14,15 +14,15 @@ enum {
     // an operator has all its agents back within a few seconds. While it is away, 10,000 agents send 5,000 packets a
     // second to a place where nobody listens: they are refused or dropped. When the operator returns, it does one TLS
     // handshake for each agent, with any pause.
-    CONNECTION_RETRY_FIRST_MS = 500,
-    CONNECTION_RETRY_MAX_MS = 3000,
-    CONNECTION_REFUSED_MAX_MS = 10 * 1000, // if the operator refuses the token: each attempt costs it a review
-    CONNECTION_AGAIN_MS = 250,             // the first pause if the replica does not know the pod yet; it doubles
+    AGENT_CONNECTION_RETRY_FIRST_MS = 500,
+    AGENT_CONNECTION_RETRY_MAX_MS = 3000,
+    AGENT_CONNECTION_REFUSED_MAX_MS = 10 * 1000, // if the operator refuses the token: each attempt costs it a review
+    AGENT_CONNECTION_AGAIN_MS = 250,             // the first pause if the replica does not know the pod yet; it doubles
 };
 
-struct connection;
+struct agent_connection;
 
-struct connection_config {
+struct agent_connection_config {
     struct loop *loop;
     struct agent *agent;
     const struct probe *gpus; // NULL = the GPUs are not watched
@@ -34,18 +34,18 @@ struct connection_config {
     void *lost_ctx;
 };
 
-struct connection *connection_new(const struct connection_config *c, const char *address);
-void connection_free(struct connection *c); // at once; accepts NULL
+struct agent_connection *agent_connection_new(const struct agent_connection_config *c, const char *address);
+void agent_connection_free(struct agent_connection *c); // at once; accepts NULL
 // The pod ends. Tells the operator so at once, and again after each WELCOME. From now on, the exit of a process is not
 // a failure.
-void connection_goodbye(struct connection *c);
-// Says goodbye, and closes the connection in good order. It does not reconnect. connection_open() tells when it is
-// closed.
-void connection_close(struct connection *c);
-bool connection_open(const struct connection *c);
-bool connection_up(const struct connection *c); // the operator has said WELCOME
-void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len);
+void agent_connection_goodbye(struct agent_connection *c);
+// Says goodbye, and closes the connection in good order. It does not reconnect. agent_connection_open() tells when it
+// is closed.
+void agent_connection_close(struct agent_connection *c);
+bool agent_connection_open(const struct agent_connection *c);
+bool agent_connection_up(const struct agent_connection *c); // the operator has said WELCOME
+void agent_connection_printed(struct agent_connection *c, const char *group, int rank, const char *text, size_t len);
 // Does nothing before HELLO, because HELLO contains the report.
-void connection_report(struct connection *c, const struct agent_report *r);
-
-void connection_gpus(struct connection *c); // there is news about the GPUs that should not wait for the next heartbeat
+void agent_connection_report(struct agent_connection *c, const struct agent_report *r);
+// There is news about the GPUs that should not wait for the next heartbeat.
+void agent_connection_gpus(struct agent_connection *c);

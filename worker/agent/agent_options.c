@@ -47,76 +47,77 @@ static const char *set_grace(void *options, const char *value)
     int64_t s;
     if (!str_to_i64(value, &s) || s < 0 || s > GRACE_MAX_S)
         return "must be a number from 0 to 86400";
-    ((struct options *)options)->grace_ms = s * 1000;
+    ((struct agent_options *)options)->grace_ms = s * 1000;
     return NULL;
 }
 
 static const char *set_visibility(void *options, const char *value)
 {
-    ((struct options *)options)->gpu_visibility = str_eq(value, "own") ? GPUS_OWN : GPUS_ALL;
+    ((struct agent_options *)options)->gpu_visibility = str_eq(value, "own") ? GPUS_OWN : GPUS_ALL;
     return str_eq(value, "own") || str_eq(value, "all") ? NULL : "must be own or all";
 }
 
 static const char *set_token_file(void *options, const char *value)
 {
-    ((struct options *)options)->token_file = value[0] ? value : NULL;
+    ((struct agent_options *)options)->token_file = value[0] ? value : NULL;
     return NULL;
 }
 
 static const struct option_row rows[][9] = {
-    [OPTIONS_SERVE] = {{"operator", OPTION_TEXT, offsetof(struct options, operator_url)},
-                       {"token-file", OPTION_SET, .set = set_token_file},
-                       {"grace", OPTION_SET, .set = set_grace}},
-    [OPTIONS_RUN] = {{"processes", OPTION_NUMBER, offsetof(struct options, processes), 1, COMMAND_PROCESSES_MAX},
-                     {"attempt", OPTION_NUMBER, offsetof(struct options, attempt), 0, INT32_MAX},
-                     {"master-port", OPTION_NUMBER, offsetof(struct options, master_port), 1, 65535},
-                     {"gpus", OPTION_NUMBER, offsetof(struct options, gpus), 0, GPUS_MAX},
-                     {"process-gpus", OPTION_TEXT, offsetof(struct options, process_gpus)},
-                     {"gpu-visibility", OPTION_SET, .set = set_visibility},
-                     {"grace", OPTION_SET, .set = set_grace},
-                     {"control", OPTION_NUMBER, offsetof(struct options, control), 0, INT32_MAX}},
-    [OPTIONS_INSTALL] = {{0}},
+    [AGENT_OPTIONS_SERVE] = {{"operator", OPTION_TEXT, offsetof(struct agent_options, operator_url)},
+                             {"token-file", OPTION_SET, .set = set_token_file},
+                             {"grace", OPTION_SET, .set = set_grace}},
+    [AGENT_OPTIONS_RUN] = {{"processes", OPTION_NUMBER, offsetof(struct agent_options, processes), 1,
+                            COMMAND_PROCESSES_MAX},
+                           {"attempt", OPTION_NUMBER, offsetof(struct agent_options, attempt), 0, INT32_MAX},
+                           {"master-port", OPTION_NUMBER, offsetof(struct agent_options, master_port), 1, 65535},
+                           {"gpus", OPTION_NUMBER, offsetof(struct agent_options, gpus), 0, GPUS_MAX},
+                           {"process-gpus", OPTION_TEXT, offsetof(struct agent_options, process_gpus)},
+                           {"gpu-visibility", OPTION_SET, .set = set_visibility},
+                           {"grace", OPTION_SET, .set = set_grace},
+                           {"control", OPTION_NUMBER, offsetof(struct agent_options, control), 0, INT32_MAX}},
+    [AGENT_OPTIONS_INSTALL] = {{0}},
 };
 
 static int wrong(const char *what, const char *value)
 {
     fprintf(stderr, "cadre-agent: %s%s%s\nTry 'cadre-agent --help'.\n", what, value ? ": " : "", value ? value : "");
-    return OPTIONS_USAGE;
+    return AGENT_OPTIONS_USAGE;
 }
 
-static int finish(struct options *o, char **rest, int n, bool separated)
+static int finish(struct agent_options *o, char **rest, int n, bool separated)
 {
-    if (o->mode == OPTIONS_INSTALL) {
+    if (o->mode == AGENT_OPTIONS_INSTALL) {
         o->dir = n == 1 ? rest[0] : NULL;
         return n == 1 ? -1 : wrong("install needs one directory", NULL);
     }
     if (n > 0 && !separated)
         return wrong("unknown subcommand (a command to run comes after --)", rest[0]);
-    if (n == 0 && o->mode == OPTIONS_RUN)
+    if (n == 0 && o->mode == AGENT_OPTIONS_RUN)
         return wrong("run needs a command, after --", NULL);
     if (n > 0 && !rest[0][0])
         return wrong("the command is empty", NULL);
-    if (o->mode == OPTIONS_SERVE && str_empty(o->operator_url))
+    if (o->mode == AGENT_OPTIONS_SERVE && str_empty(o->operator_url))
         return wrong(
             "no operator: --operator, or CADRE_OPERATOR in the environment (worker pods have it), must name it", NULL);
     o->argv = n > 0 ? (const char *const *)rest : NULL;
     return -1;
 }
 
-int options_parse(int argc, char **argv, struct options *ret)
+int agent_options_parse(int argc, char **argv, struct agent_options *ret)
 {
     bool run = argc > 1 && str_eq(argv[1], "run"), install = argc > 1 && str_eq(argv[1], "install");
-    *ret = (struct options){.mode = run       ? OPTIONS_RUN
-                                    : install ? OPTIONS_INSTALL
-                                              : OPTIONS_SERVE,
-                            .operator_url = getenv("CADRE_OPERATOR"),
-                            .token_file = TOKEN_FILE,
-                            .grace_ms = run ? RUN_GRACE_MS : SERVE_GRACE_MS,
-                            .processes = 1,
-                            .control = -1,
-                            .gpu_visibility = GPUS_ALL,
-                            .gpus = GPUS_SHARE};
-    struct option_program program = {"cadre-agent", help, rows[ret->mode], OPTIONS_USAGE};
+    *ret = (struct agent_options){.mode = run       ? AGENT_OPTIONS_RUN
+                                          : install ? AGENT_OPTIONS_INSTALL
+                                                    : AGENT_OPTIONS_SERVE,
+                                  .operator_url = getenv("CADRE_OPERATOR"),
+                                  .token_file = TOKEN_FILE,
+                                  .grace_ms = run ? RUN_GRACE_MS : SERVE_GRACE_MS,
+                                  .processes = 1,
+                                  .control = -1,
+                                  .gpu_visibility = GPUS_ALL,
+                                  .gpus = GPUS_SHARE};
+    struct option_program program = {"cadre-agent", help, rows[ret->mode], AGENT_OPTIONS_USAGE};
     optind = run || install ? 2 : 1;
     int r = option_parse(&program, argc, argv, ret);
     if (r >= 0)

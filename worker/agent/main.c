@@ -20,7 +20,7 @@
 enum { EXIT_CANNOT = 1, TURN_MS = 24 * 3600 * 1000, GOODBYE_MS = 1000 };
 
 struct agent_parts {
-    const struct options *options;
+    const struct agent_options *options;
     struct loop *loop;
     struct agent *agent;
     struct standalone standalone;
@@ -47,7 +47,7 @@ static void on_report(void *ctx, const struct agent_report *r)
         operators_report(p->operators, r);
     if (p->control)
         control_report(p->control, r);
-    if (p->options->mode == OPTIONS_RUN)
+    if (p->options->mode == AGENT_OPTIONS_RUN)
         standalone_report(&p->standalone, r);
 }
 
@@ -109,8 +109,8 @@ static int cannot(const struct err *err)
 
 static int begin(struct agent_parts *p, struct err *err)
 {
-    const struct options *o = p->options;
-    if (o->mode == OPTIONS_RUN) {
+    const struct agent_options *o = p->options;
+    if (o->mode == AGENT_OPTIONS_RUN) {
         p->standalone = (struct standalone){.agent = p->agent, .options = o};
         if (o->control >= 0 && !(p->control = control_new(p->loop, p->agent, o->control, err)))
             return err->code;
@@ -134,7 +134,7 @@ static void say_goodbye(struct agent_parts *p)
         loop_run_once(p->loop, GOODBYE_MS / 10);
 }
 
-static int run(const struct options *o)
+static int run(const struct agent_options *o)
 {
     static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
     struct agent_parts p = {.options = o, .loop = loop_new()};
@@ -184,15 +184,15 @@ static void open_standard(void)
 
 int main(int argc, char **argv)
 {
-    struct options o;
+    struct agent_options o;
     struct err err = ERR_INIT;
     open_standard();
-    int code = options_parse(argc, argv, &o);
+    int code = agent_options_parse(argc, argv, &o);
     if (code >= 0)
         return code;
-    if (o.mode == OPTIONS_INSTALL)
+    if (o.mode == AGENT_OPTIONS_INSTALL)
         return install_program(o.dir, &err) < 0 ? cannot(&err) : 0;
-    if (o.mode == OPTIONS_RUN && nursery_run(argc, argv, o.control, &code))
+    if (o.mode == AGENT_OPTIONS_RUN && nursery_run(argc, argv, o.control, &code))
         return code;
     return run(&o);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct operators {
-    struct connection_config config;
+    struct agent_connection_config config;
     struct rand rand;
     struct ws_replicas *replicas;
 };
@@ -15,19 +15,19 @@ struct operators {
 static void *add(void *ctx, const char *address)
 {
     struct operators *o = ctx;
-    return connection_new(&o->config, address);
+    return agent_connection_new(&o->config, address);
 }
 
 static bool is_up(void *ctx, void *link)
 {
     (void)ctx;
-    return connection_up(link);
+    return agent_connection_up(link);
 }
 
 static void remove_link(void *ctx, void *link)
 {
     (void)ctx;
-    connection_free(link);
+    agent_connection_free(link);
 }
 
 static void on_unresolved(void *ctx, const struct err *err)
@@ -59,15 +59,15 @@ struct operators *operators_new(struct loop *loop, struct agent *agent, const st
         return NULL;
     }
     rand_seed_system(&o->rand);
-    o->config = (struct connection_config){.loop = loop,
-                                           .agent = agent,
-                                           .gpus = gpus,
-                                           .tls = ws_replicas_tls(o->replicas),
-                                           .server_name = ws_replicas_host(o->replicas),
-                                           .token_file = token_file,
-                                           .rand = &o->rand,
-                                           .lost = on_lost,
-                                           .lost_ctx = o};
+    o->config = (struct agent_connection_config){.loop = loop,
+                                                 .agent = agent,
+                                                 .gpus = gpus,
+                                                 .tls = ws_replicas_tls(o->replicas),
+                                                 .server_name = ws_replicas_host(o->replicas),
+                                                 .token_file = token_file,
+                                                 .rand = &o->rand,
+                                                 .lost = on_lost,
+                                                 .lost_ctx = o};
     return o;
 }
 
@@ -82,38 +82,38 @@ void operators_free(struct operators *o)
 void operators_printed(struct operators *o, const char *group, int rank, const char *text, size_t len)
 {
     for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
-        connection_printed(ws_replicas_at(o->replicas, i), group, rank, text, len);
+        agent_connection_printed(ws_replicas_at(o->replicas, i), group, rank, text, len);
 }
 
 void operators_report(struct operators *o, const struct agent_report *r)
 {
     for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
-        connection_report(ws_replicas_at(o->replicas, i), r);
+        agent_connection_report(ws_replicas_at(o->replicas, i), r);
 }
 
 void operators_gpus(struct operators *o)
 {
     for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
-        connection_gpus(ws_replicas_at(o->replicas, i));
+        agent_connection_gpus(ws_replicas_at(o->replicas, i));
 }
 
 void operators_goodbye(struct operators *o)
 {
     for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
-        connection_goodbye(ws_replicas_at(o->replicas, i));
+        agent_connection_goodbye(ws_replicas_at(o->replicas, i));
 }
 
 void operators_close(struct operators *o)
 {
     ws_replicas_stop(o->replicas);
     for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
-        connection_close(ws_replicas_at(o->replicas, i));
+        agent_connection_close(ws_replicas_at(o->replicas, i));
 }
 
 bool operators_closed(const struct operators *o)
 {
     for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
-        if (connection_open(ws_replicas_at(o->replicas, i)))
+        if (agent_connection_open(ws_replicas_at(o->replicas, i)))
             return false;
     return true;
 }

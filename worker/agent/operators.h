@@ -18,4 +18,4 @@ void operators_close(struct operators *o);
 bool operators_closed(const struct operators *o);
 void operators_printed(struct operators *o, const char *group, int rank, const char *text, size_t len);
 void operators_report(struct operators *o, const struct agent_report *r);
-void operators_gpus(struct operators *o); // like connection_gpus()
+void operators_gpus(struct operators *o); // like agent_connection_gpus()

@@ -62,7 +62,7 @@ static int share_gpus(const char *text, struct command *c, struct err *err)
     return r;
 }
 
-static struct command *start_command(const struct options *o, int attempt, int port)
+static struct command *start_command(const struct agent_options *o, int attempt, int port)
 {
     struct command *c = command_new(RECORD_START, said("CADRE_GROUP_UID"), attempt);
     c->env = (struct environment_group){

@@ -8,7 +8,7 @@
 
 struct standalone {
     struct agent *agent; // gets the commands
-    const struct options *options;
+    const struct agent_options *options;
     struct control *control; // may begin another attempt when one is over; NULL = the agent ends then
     int exited;
     int exit_code;  // of the process that failed first in the last attempt

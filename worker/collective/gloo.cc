@@ -172,7 +172,7 @@ class Flow
         slot = pair ? 0 : 1 + (uint64_t)op->number;
     }
 
-    // Nothing is sent of nothing; the other side knows the length.
+    // An empty message is not sent; the other side knows the length.
     void send(int to, const void *data, size_t len)
     {
         if (!len)

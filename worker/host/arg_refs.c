@@ -37,7 +37,7 @@ struct arg_refs {
 // The store knows the length and the kind. The client may say others in its reference.
 static int take_own(struct objects *o, struct arg_ref *it, struct err *err)
 {
-    const struct object *kept = object_store_get(o->store, it->part.id);
+    const struct kept_object *kept = object_store_get(o->store, it->part.id);
     if (!kept)
         return err_set(
             err, ERR_NOT_FOUND,

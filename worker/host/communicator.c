@@ -51,8 +51,8 @@ static int list_dim(struct rendezvous *rv, const cadre_comm_options *o, int rank
                     struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
-    struct grid mesh;
-    int r = rendezvous_mesh(rv, o->mesh, (uint32_t)world, &a, &mesh, err), dim = r < 0 ? -1 : grid_find(&mesh, o->dim);
+    struct mesh mesh;
+    int r = rendezvous_mesh(rv, o->mesh, (uint32_t)world, &a, &mesh, err), dim = r < 0 ? -1 : mesh_find(&mesh, o->dim);
     if (r == 0 && dim < 0)
         r = err_set(err, ERR_INVALID, "mesh '%s' has no dimension '%s'", mesh.name, o->dim);
     if (r == 0) {
@@ -62,7 +62,7 @@ static int list_dim(struct rendezvous *rv, const cadre_comm_options *o, int rank
         ret->n = (int)mesh.dims[dim].size;
         ret->ranks = xcalloc((size_t)ret->n, sizeof *ret->ranks);
         for (int i = 0; i < ret->n; i++)
-            ret->ranks[i] = rank + (i - (int)grid_at(&mesh, (uint32_t)rank, dim)) * stride;
+            ret->ranks[i] = rank + (i - (int)mesh_at(&mesh, (uint32_t)rank, dim)) * stride;
     }
     return r;
 }

@@ -15,10 +15,10 @@ enum { PROTOCOL_VERSION = 1 };
 
 static void take_meshes(struct rendezvous *m, const struct json *list, struct arena *a)
 {
-    struct grid *meshes;
+    struct mesh *meshes;
     size_t n;
     struct err ignored = ERR_INIT; // the proxy has checked them
-    if (list && grids_read(list, a, &meshes, &n, &ignored) == 0)
+    if (list && meshes_read(list, a, &meshes, &n, &ignored) == 0)
         rendezvous_meshes(m, meshes, n, false);
 }
 

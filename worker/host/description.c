@@ -40,10 +40,10 @@ static void write_class(struct json_writer *w, const struct role *role)
 
 static void write_meshes(struct json_writer *w, const struct roles *roles)
 {
-    struct grid meshes[GRIDS_MAX];
+    struct mesh meshes[MESHES_MAX];
     size_t n = roles_meshes(roles, meshes);
     if (n)
-        grids_write(w, "meshes", meshes, n);
+        meshes_write(w, "meshes", meshes, n);
 }
 
 void description_write(struct json_writer *w, const struct module *m, const struct roles *roles)

@@ -90,7 +90,7 @@ static void serve(struct host *h)
 
 static void publish_meshes(struct host *h)
 {
-    struct grid meshes[GRIDS_MAX];
+    struct mesh meshes[MESHES_MAX];
     rendezvous_meshes(h->rendezvous, meshes, roles_meshes(&h->roles, meshes), true);
 }
 
@@ -174,7 +174,7 @@ static void take_down(struct host *h)
 // Proxies that are named belong to a run on this machine.
 static struct objects *make_objects(const struct host *h)
 {
-    const struct options *o = &h->options;
+    const struct host_options *o = &h->options;
     const struct objects_config config = {
         .loop = h->loop,
         .group = o->group,
@@ -198,7 +198,7 @@ static struct objects *make_objects(const struct host *h)
 int host_run(struct host *h)
 {
     // There is room for all waiting calls of each session, and for the destructor.
-    size_t max = OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1;
+    size_t max = HOST_OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1;
     h->loop = loop_new();
     h->executor = method_executor_new(h->loop, max, h->pulled);
     if (h->on_begin)

@@ -10,7 +10,7 @@
 enum { HOST_EXIT_MODULE = 65, HOST_EXIT_CONSTRUCTOR = 66, HOST_EXIT_DEVICE = 67 };
 
 struct host {
-    struct options options;
+    struct host_options options;
     struct cadre_worker worker;
     struct module module;
     struct roles roles;

@@ -44,10 +44,10 @@ static const char help[] =
 static const char *set_connect(void *options, const char *url)
 {
     static const char wrong_url[] = "must be unix:/path, ws://host:port[/path] or wss://host:port[/path]";
-    struct options *o = options;
-    if (o->n_connect == OPTIONS_CONNECT_MAX)
+    struct host_options *o = options;
+    if (o->n_connect == HOST_OPTIONS_CONNECT_MAX)
         return "at most 16 proxies can be served at a time";
-    struct options_address *a = &o->connect[o->n_connect];
+    struct host_options_address *a = &o->connect[o->n_connect];
     const char *address = url;
     a->tls = str_starts(url, "wss://");
     if (!str_starts(url, "unix:/")) {
@@ -66,12 +66,12 @@ static const char *set_connect(void *options, const char *url)
 }
 
 static const struct option_row rows[] = {
-    {"module", OPTION_TEXT, offsetof(struct options, module)},
-    {"class", OPTION_TEXT, offsetof(struct options, class)},
-    {"init", OPTION_TEXT, offsetof(struct options, init)},
-    {"roles", OPTION_TEXT, offsetof(struct options, roles)},
+    {"module", OPTION_TEXT, offsetof(struct host_options, module)},
+    {"class", OPTION_TEXT, offsetof(struct host_options, class)},
+    {"init", OPTION_TEXT, offsetof(struct host_options, init)},
+    {"roles", OPTION_TEXT, offsetof(struct host_options, roles)},
     {"connect", OPTION_SET, .set = set_connect},
-    {"describe", OPTION_FLAG, offsetof(struct options, describe)},
+    {"describe", OPTION_FLAG, offsetof(struct host_options, describe)},
     {0},
 };
 
@@ -82,7 +82,7 @@ static int wrong(const char *what, const char *value, const char *wanted)
     return option_wrong(&program, what, value, wanted);
 }
 
-static int add_connects(struct options *o, const char *urls)
+static int add_connects(struct host_options *o, const char *urls)
 {
     while (*urls) {
         size_t len = strcspn(urls, ",");
@@ -101,7 +101,7 @@ static const char *env_of(const char *name)
     return str_empty(v) ? NULL : v;
 }
 
-static void take_ticket(struct options *o)
+static void take_ticket(struct host_options *o)
 {
     const char *ticket = env_of("CADRE_TICKET");
     o->ticket = ticket ? xstrdup(ticket) : NULL;
@@ -120,7 +120,7 @@ static int read_number(const char *name, int64_t min, int64_t max, int64_t *ret)
 }
 
 // Each process of a pod has its own port.
-static int set_objects(struct options *o)
+static int set_objects(struct host_options *o)
 {
     int64_t store = STORE_BYTES_DEFAULT, call = (int64_t)SESSION_BYTES_DEFAULT, port = 0, local_rank = 0;
     int64_t reference = (int64_t)ARG_REFS_BYTES_DEFAULT, silence_s = RANK_WATCH_SILENCE_S;
@@ -153,7 +153,7 @@ static int set_objects(struct options *o)
     return -1;
 }
 
-static int check(struct options *o, const char *urls)
+static int check(struct host_options *o, const char *urls)
 {
     const char *attempt = env_of("CADRE_ATTEMPT");
     if (attempt && (!str_to_i64(attempt, &o->attempt) || o->attempt < 0))
@@ -175,9 +175,9 @@ static int check(struct options *o, const char *urls)
     return -1;
 }
 
-static void read_environment(struct options *ret)
+static void read_environment(struct host_options *ret)
 {
-    *ret = (struct options){
+    *ret = (struct host_options){
         .module = env_of("CADRE_MODULE"),
         .class = env_of("CADRE_CLASS"),
         .init = env_of("CADRE_INIT"),
@@ -189,7 +189,7 @@ static void read_environment(struct options *ret)
     take_ticket(ret);
 }
 
-int options_read(struct options *ret, const char *module, const char *connect)
+int host_options_read(struct host_options *ret, const char *module, const char *connect)
 {
     read_environment(ret);
     ret->module = module;
@@ -197,7 +197,7 @@ int options_read(struct options *ret, const char *module, const char *connect)
     return check(ret, connect ? connect : env_of("CADRE_CONNECT"));
 }
 
-int options_parse(int argc, char **argv, struct options *ret)
+int host_options_parse(int argc, char **argv, struct host_options *ret)
 {
     read_environment(ret);
     int r = option_parse(&program, argc, argv, ret);

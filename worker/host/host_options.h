@@ -6,17 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { OPTIONS_CONNECT_MAX = 16 };
+enum { HOST_OPTIONS_CONNECT_MAX = 16 };
 
-struct options_address {
+struct host_options_address {
     char address[320], path[256]; // as in ws_client
     bool tls;
 };
 
-struct options {
+struct host_options {
     const char *module, *class, *init; // class and init may be NULL
     const char *roles;                 // JSON; NULL = class and init say what to serve
-    struct options_address connect[OPTIONS_CONNECT_MAX];
+    struct host_options_address connect[HOST_OPTIONS_CONNECT_MAX];
     size_t n_connect;
     bool describe;
     // These come from the environment only. The agent or the operator sets them. NULL = not set.
@@ -34,7 +34,7 @@ struct options {
 };
 
 // Returns -1 if the program should go on, else the exit code, after printing the reason. The caller frees ret->ticket.
-int options_parse(int argc, char **argv, struct options *ret);
+int host_options_parse(int argc, char **argv, struct host_options *ret);
 // Reads the environment only, for a module named `module`. `connect` is used instead of CADRE_CONNECT; NULL =
 // CADRE_CONNECT.
-int options_read(struct options *ret, const char *module, const char *connect);
+int host_options_read(struct host_options *ret, const char *module, const char *connect);

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     struct err err = ERR_INIT;
     setvbuf(stdout, NULL, _IOLBF, 0); // stdout is a pipe to the agent, and people want to see lines at once
     signal(SIGPIPE, SIG_IGN);
-    int code = options_parse(argc, argv, &h.options);
+    int code = host_options_parse(argc, argv, &h.options);
     if (code < 0 && process_from_env(&h.worker, &err) < 0) {
         fprintf(stderr, "cadre-worker: %s\n", err.msg);
         code = EX_USAGE;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct nested_client {
-    const struct options *options;
+    const struct host_options *options;
     char url[330];
     pthread_key_t line;
     pthread_mutex_t mutex; // of the namespace, the group and the rank, which are written once
@@ -27,7 +27,7 @@ static void line_free(void *line)
     free(l);
 }
 
-struct nested_client *nested_client_new(const struct options *o)
+struct nested_client *nested_client_new(const struct host_options *o)
 {
     struct nested_client *c = xcalloc(1, sizeof *c);
     c->options = o;

@@ -11,8 +11,8 @@
 
 struct nested_client;
 
-struct nested_client *nested_client_new(const struct options *o); // borrows the options
-void nested_client_free(struct nested_client *c);                 // after the threads that used it; accepts NULL
+struct nested_client *nested_client_new(const struct host_options *o); // borrows the options
+void nested_client_free(struct nested_client *c);                      // after the threads that used it; accepts NULL
 
 // Sets the namespace, group and rank of this worker, as a proxy has said. On the loop's thread.
 void nested_client_place(struct nested_client *c, const char *ns, const char *group, int rank);

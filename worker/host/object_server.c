@@ -93,7 +93,7 @@ static void refuse(struct peer *p, int code, const char *why)
     say(p, (struct peer_answer){PEER_BYTES, (uint32_t)-code, len}, blob_copy(why, len, NULL), 0);
 }
 
-static struct blob *handle_and_head(const struct object *o)
+static struct blob *handle_and_head(const struct kept_object *o)
 {
     size_t head = o->blob->len - o->offset;
     struct blob *blob = blob_new(DEVICE_HANDLE_SIZE + head, NULL);
@@ -102,7 +102,7 @@ static struct blob *handle_and_head(const struct object *o)
     return blob;
 }
 
-static void give(struct peer *p, const struct object *o, uint32_t place)
+static void give(struct peer *p, const struct kept_object *o, uint32_t place)
 {
     struct peer_answer answer = {.len = o->len};
     if (o->values) {
@@ -149,7 +149,7 @@ static void answer(struct peer *p)
     } else if (q.until < clock_wall_ms(&clock_system)) {
         refuse(p, ERR_FORBIDDEN, "the key has expired: the call waited too long, or clocks differ");
     } else {
-        const struct object *o = object_store_get(s->config.store, q.id);
+        const struct kept_object *o = object_store_get(s->config.store, q.id);
         if (o)
             give(p, o, q.place);
         else

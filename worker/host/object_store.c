@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 struct entry {
-    struct object object; // first
+    struct kept_object object; // first
     struct list link;
     const void *owner;
 };
@@ -70,8 +70,8 @@ static uint64_t new_id(struct object_store *s)
     return id;
 }
 
-int object_store_put(struct object_store *s, const struct object *what, const void *owner, const struct object **ret,
-                     struct err *err)
+int object_store_put(struct object_store *s, const struct kept_object *what, const void *owner,
+                     const struct kept_object **ret, struct err *err)
 {
     size_t len = what->blob->len - what->offset;
     if (s->used + STORE_OBJECT_COST > s->max || len > s->max - s->used - STORE_OBJECT_COST)
@@ -95,7 +95,7 @@ int object_store_put(struct object_store *s, const struct object *what, const vo
     return 0;
 }
 
-const struct object *object_store_get(const struct object_store *s, uint64_t id)
+const struct kept_object *object_store_get(const struct object_store *s, uint64_t id)
 {
     const struct entry *e = find(s, id);
     return e ? &e->object : NULL;

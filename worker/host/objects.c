@@ -55,14 +55,14 @@ bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, 
     return rank == o->config.rank && attempt == o->config.attempt && str_eq(uid, o->config.group);
 }
 
-enum ref_kind objects_kind(const struct object *kept)
+enum ref_kind objects_kind(const struct kept_object *kept)
 {
     const char *data = kept->blob->data + kept->offset;
     size_t len = kept->blob->len - kept->offset;
     return batch_is_safetensors(data, len) ? REF_BATCH : body_list_is(data, len) ? REF_BODIES : REF_JSON;
 }
 
-static int describe(const struct object *o, char *out, size_t size)
+static int describe(const struct kept_object *o, char *out, size_t size)
 {
     char id[REF_ID_SIZE];
     ref_id_write(o->id, id);
@@ -79,7 +79,7 @@ static int check_named(const struct objects *o, struct err *err)
 int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct region *values,
                  struct err *err)
 {
-    const struct object *kept;
+    const struct kept_object *kept;
     char text[96];
     int r = check_named(o, err);
     if (r < 0)
@@ -87,8 +87,8 @@ int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *
     size_t len = body->len;
     char *data = buf_take(body);
     struct blob *blob = blob_adopt(data ? xrealloc(data, MAX(len, (size_t)1), 1) : xmalloc(1), len);
-    r = object_store_put(o->store, &(struct object){.blob = blob, .values = values, .pinned = pinned}, owner, &kept,
-                         err);
+    r = object_store_put(o->store, &(struct kept_object){.blob = blob, .values = values, .pinned = pinned}, owner,
+                         &kept, err);
     blob_unref(blob);
     if (r == 0)
         (void)buf_append(body, text, (size_t)describe(kept, text, sizeof text));
@@ -105,14 +105,15 @@ bool objects_method(const struct call_head *head)
 static int put(struct objects *o, const void *owner, bool pinned, struct blob *body, const struct record_call *call,
                struct objects_answer *ret, struct err *err)
 {
-    const struct object *kept;
+    const struct kept_object *kept;
     int r = check_named(o, err);
     if (r == 0 && !blob_recharge(body, NULL)) // the store counts its bytes from now on
         r = ERR_INTERNAL;
     if (r == 0)
         r = object_store_put(
-            o->store, &(struct object){.blob = body, .offset = (size_t)(call->args - body->data), .pinned = pinned},
-            owner, &kept, err);
+            o->store,
+            &(struct kept_object){.blob = body, .offset = (size_t)(call->args - body->data), .pinned = pinned}, owner,
+            &kept, err);
     if (r == 0)
         ret->len = (size_t)describe(kept, ret->text, sizeof ret->text);
     return r;
@@ -137,7 +138,7 @@ static int find_part(const struct objects *o, const struct record_call *call, st
 static int of_part(struct objects *o, const struct call_head *head, const struct ref_part *part,
                    struct objects_answer *ret, struct err *err)
 {
-    const struct object *kept = object_store_get(o->store, part->id);
+    const struct kept_object *kept = object_store_get(o->store, part->id);
     if (call_head_method_is(head, "object.free")) {
         ret->len = (size_t)snprintf(ret->text, sizeof ret->text, "%s",
                                     object_store_drop(o->store, part->id) ? "true" : "false");
@@ -182,7 +183,8 @@ void objects_release(struct objects *o, const char *json, size_t len)
     const struct json *root = json_read(json, len, &a);
     const char *text = json_str(json_get(root, "id"), &a);
     uint64_t id;
-    const struct object *kept = text && ref_id_read(text, strlen(text), &id) ? object_store_get(o->store, id) : NULL;
+    const struct kept_object *kept =
+        text && ref_id_read(text, strlen(text), &id) ? object_store_get(o->store, id) : NULL;
     if (kept && (!kept->pinned || json_is_true(json_get(root, "pinned"))))
         (void)object_store_drop(o->store, id);
 }

@@ -42,7 +42,7 @@ void objects_secret(struct objects *o, const char *secret);
 // Returns true if a reference names this process.
 bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, uint32_t rank);
 
-enum ref_kind objects_kind(const struct object *kept);
+enum ref_kind objects_kind(const struct kept_object *kept);
 // Keeps a result. A reference to it replaces the body. `values`: the part on the device, NULL = none; takes a reference
 // to it. ERR_LIMIT: there is no room, and the body is unchanged.
 int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct region *values,

@@ -82,7 +82,7 @@ static int read_options(struct program *p)
 {
     struct err err = ERR_INIT;
     const cadre_host_options *o = &p->options;
-    int code = options_read(&p->host.options, o->module, o->connect);
+    int code = host_options_read(&p->host.options, o->module, o->connect);
     if (code >= 0)
         return code;
     if (o->ticket)

@@ -15,7 +15,7 @@ struct proxies {
     struct loop *loop;
     struct rand rand;
     struct ws_tls *tls; // for the named proxies
-    struct host_session *named[OPTIONS_CONNECT_MAX];
+    struct host_session *named[HOST_OPTIONS_CONNECT_MAX];
     size_t n_named;
     struct ws_replicas *replicas; // NULL = proxies are named on the command line
     size_t n_stopping;
@@ -70,7 +70,7 @@ static struct host_session_config common(struct proxies *p)
 
 static int dial_named(struct proxies *p, struct err *err)
 {
-    const struct options *o = p->config.options;
+    const struct host_options *o = p->config.options;
     for (size_t i = 0; i < o->n_connect; i++) {
         struct host_session_config c = common(p);
         c.address = o->connect[i].address;

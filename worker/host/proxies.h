@@ -7,7 +7,7 @@
 #include "worker/host/host_session.h"
 
 struct proxies_config {
-    const struct options *options;
+    const struct host_options *options;
     struct host_session_config session; // what all sessions have in common: worker, module, instance, executor
     void (*on_ready)(void *ctx);        // a proxy has welcomed this worker
     void (*on_trouble)(void *ctx, const char *what);

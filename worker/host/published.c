@@ -66,7 +66,7 @@ int published_add_idempotent(struct published *p, const cadre_class *class, cons
     return 0;
 }
 
-static const struct grid *mesh_before(const struct published *p, const char *name)
+static const struct mesh *mesh_before(const struct published *p, const char *name)
 {
     for (const struct published *b = p->before; b; b = b->before)
         for (size_t i = 0; i < b->n_meshes; i++)
@@ -78,26 +78,27 @@ static const struct grid *mesh_before(const struct published *p, const char *nam
 int published_add_mesh(struct published *p, uint32_t world, const char *name, const char *const *dims,
                        const uint32_t *sizes, size_t n_dims, struct err *err)
 {
-    struct grid_dim list[GRID_DIMS_MAX];
-    struct grid g = {name, list, n_dims};
-    const struct grid *known;
+    struct mesh_dim list[MESH_DIMS_MAX];
+    struct mesh mesh = {name, list, n_dims};
+    const struct mesh *known;
     size_t n = p->n_meshes;
     for (const struct published *b = p->before; b; b = b->before)
         n += b->n_meshes;
-    if (n == GRIDS_MAX)
-        return err_set(err, ERR_INVALID, "more than %d meshes", GRIDS_MAX);
-    if (str_empty(name) || strlen(name) > GRID_NAME_MAX)
-        return err_set(err, ERR_INVALID, "a mesh needs a name of 1 to %d characters", GRID_NAME_MAX);
+    if (n == MESHES_MAX)
+        return err_set(err, ERR_INVALID, "more than %d meshes", MESHES_MAX);
+    if (str_empty(name) || strlen(name) > MESH_NAME_MAX)
+        return err_set(err, ERR_INVALID, "a mesh needs a name of 1 to %d characters", MESH_NAME_MAX);
     for (size_t i = 0; i < p->n_meshes; i++)
         if (str_eq(p->meshes[i].name, name))
             return err_set(err, ERR_INVALID, "mesh '%s' is published twice", name);
-    for (size_t i = 0; i < n_dims && i < GRID_DIMS_MAX; i++)
-        list[i] = (struct grid_dim){dims[i], sizes[i]};
-    int r = grid_check(&g, world, err);
+    for (size_t i = 0; i < n_dims && i < MESH_DIMS_MAX; i++)
+        list[i] = (struct mesh_dim){dims[i], sizes[i]};
+    int r = mesh_check(&mesh, world, err);
     if (r == 0 && (known = mesh_before(p, name)))
-        return grid_same(known, &g) ? 0 : err_set(err, ERR_INVALID, "mesh '%s' is another one in another role", name);
+        return mesh_same(known, &mesh) ? 0
+                                       : err_set(err, ERR_INVALID, "mesh '%s' is another one in another role", name);
     if (r == 0)
-        p->meshes[p->n_meshes++] = *grids_copy(&g, 1, &p->memory);
+        p->meshes[p->n_meshes++] = *meshes_copy(&mesh, 1, &p->memory);
     return r;
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "common/base/arena.h"
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 #include "sdk/c/include/cadre/worker.h"
 #include "worker/host/method_executor.h"
 
@@ -26,7 +26,7 @@ enum { PUBLISHED_GROUPS_MAX = EXECUTOR_LANES_MAX - 1 };
 
 struct published {
     struct published_method *methods; // all methods with something published
-    struct grid meshes[GRIDS_MAX];
+    struct mesh meshes[MESHES_MAX];
     size_t n_meshes;
     struct published_group groups[PUBLISHED_GROUPS_MAX];
     size_t n_groups;

@@ -54,7 +54,7 @@ struct rendezvous {
     struct list_count *lists;
     size_t n_lists;
     struct arena memory;    // of the meshes
-    struct grid *meshes[2]; // of the object's spec, and published
+    struct mesh *meshes[2]; // of the object's spec, and published
     size_t n_meshes[2];
 };
 
@@ -129,11 +129,11 @@ void rendezvous_place(struct rendezvous *rv, uint64_t id, int64_t until, const c
     pthread_mutex_unlock(&rv->mutex);
 }
 
-void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published)
+void rendezvous_meshes(struct rendezvous *rv, const struct mesh *meshes, size_t n, bool published)
 {
     pthread_mutex_lock(&rv->mutex);
     if (!rv->meshes[published]) {
-        rv->meshes[published] = grids_copy(meshes, n, &rv->memory);
+        rv->meshes[published] = meshes_copy(meshes, n, &rv->memory);
         rv->n_meshes[published] = n;
     }
     pthread_mutex_unlock(&rv->mutex);
@@ -193,22 +193,22 @@ int64_t rendezvous_limit_ms(const struct rendezvous *rv)
     return rv->config.limit_ms;
 }
 
-int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, struct arena *a, struct grid *ret,
+int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, struct arena *a, struct mesh *ret,
                     struct err *err)
 {
-    const struct grid *found = NULL;
+    const struct mesh *found = NULL;
     pthread_mutex_lock(&rv->mutex);
     for (int k = 0; k < 2 && !found; k++)
         for (size_t i = 0; i < rv->n_meshes[k] && !found; i++)
             if (!name || str_eq(rv->meshes[k][i].name, name))
                 found = &rv->meshes[k][i];
     if (found)
-        *ret = *grids_copy(found, 1, a);
+        *ret = *meshes_copy(found, 1, a);
     pthread_mutex_unlock(&rv->mutex);
     if (!found)
         return err_set(err, ERR_INVALID, "the group has no mesh%s%s%s; spec.worker.meshes names them", name ? " '" : "",
                        name ? name : "", name ? "'" : "");
-    return grid_check(ret, world, err);
+    return mesh_check(ret, world, err);
 }
 
 // Call this with the mutex. It is unlocked meanwhile. Waits one slice at most, because a cancel wakes nobody.

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "common/base/loop.h"
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 #include "worker/host/peer_wire.h"
 
 #include <stdatomic.h>
@@ -39,7 +39,7 @@ void rendezvous_free(struct rendezvous *rv); // on the loop's thread, when no ot
 void rendezvous_place(struct rendezvous *rv, uint64_t id, int64_t until, const char *at, const char *key);
 // The meshes of the object's spec. They come before the meshes that the classes publish. Only the first call of each
 // kind counts: it copies the meshes.
-void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published);
+void rendezvous_meshes(struct rendezvous *rv, const struct mesh *meshes, size_t n, bool published);
 // Returns true if the question shows the right proof. `secret`: the secret of this attempt, may be NULL. `err` gets
 // ERR_UNAVAILABLE or ERR_FORBIDDEN.
 bool rendezvous_admits(const char *secret, const struct peer_request *g, struct err *err);
@@ -65,7 +65,7 @@ struct rendezvous_list {
 };
 
 // Finds the mesh with that name; NULL = the first one. It is in the arena. ERR_INVALID.
-int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, struct arena *a, struct grid *ret,
+int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, struct arena *a, struct mesh *ret,
                     struct err *err);
 // Returns connections for a star. In the first rank of the list, links[i] goes to rank i of the list; -1 = it has not
 // come within the limit. In another rank, links[0] goes to the first one. ERR_TIMEOUT, ERR_CANCELED (also if `stop`

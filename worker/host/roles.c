@@ -165,12 +165,12 @@ struct role *roles_find(const struct roles *r, const char *name, struct err *err
     return NULL;
 }
 
-size_t roles_meshes(const struct roles *r, struct grid out[GRIDS_MAX])
+size_t roles_meshes(const struct roles *r, struct mesh out[MESHES_MAX])
 {
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct published *p = &r->at[i].worker.published;
-        for (size_t k = 0; k < p->n_meshes && n < GRIDS_MAX; k++)
+        for (size_t k = 0; k < p->n_meshes && n < MESHES_MAX; k++)
             out[n++] = p->meshes[k];
     }
     return n;

@@ -52,7 +52,7 @@ void roles_create(struct roles *r, const struct roles_config *config);
 void roles_destroy(struct roles *r); // once, after on_created; submit no call afterwards
 
 // Returns the meshes that the roles have published; borrows them.
-size_t roles_meshes(const struct roles *r, struct grid out[GRIDS_MAX]);
+size_t roles_meshes(const struct roles *r, struct mesh out[MESHES_MAX]);
 
 // Finds the role. name is NULL if the call names no role. Returns NULL with ERR_INVALID, or with ERR_NOT_FOUND and the
 // existing names.

@@ -19,7 +19,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/grid.h"
+#include "common/wire/mesh.h"
 #include "common/wire/ref.h"
 #include "worker/host/host_call.h"
 #include "worker/host/progress.h"
@@ -120,17 +120,17 @@ static int read_move(struct transfer_step *s, struct err *err)
 
 // The weights of this rank
 
-static const struct grid *make_mesh(struct transfer_step *s)
+static const struct mesh *make_mesh(struct transfer_step *s)
 {
     const cadre_weight_list *l = s->list;
     size_t n = MAX(l->n_mesh, (size_t)1);
-    struct grid_dim *dims = arena_array(&s->arena, n, sizeof *dims);
-    struct grid *mesh = arena_new(&s->arena, struct grid);
+    struct mesh_dim *dims = arena_array(&s->arena, n, sizeof *dims);
+    struct mesh *mesh = arena_new(&s->arena, struct mesh);
     for (size_t i = 0; i < n; i++) {
         dims[i].name = arena_printf(&s->arena, "%zu", i);
         dims[i].size = l->n_mesh ? l->mesh[i] : (uint32_t)s->worlds[!s->sends];
     }
-    *mesh = (struct grid){s->groups[!s->sends], dims, n};
+    *mesh = (struct mesh){s->groups[!s->sends], dims, n};
     return mesh;
 }
 
@@ -168,7 +168,7 @@ static int describe(struct transfer_step *s, struct transfer_side *ret, struct e
     const cadre_weight_list *l = s->list;
     struct transfer_tensor *tensors = arena_array(&s->arena, l->n, sizeof *tensors);
     *ret = (struct transfer_side){s->groups[!s->sends], make_mesh(s), tensors, l->n, NULL};
-    if (grid_check(ret->mesh, (uint32_t)s->worlds[!s->sends], err) < 0)
+    if (mesh_check(ret->mesh, (uint32_t)s->worlds[!s->sends], err) < 0)
         return err->code;
     for (size_t i = 0; i < l->n; i++)
         if (add_tensor(s, &l->weights[i], ret, &tensors[i], err) < 0)

@@ -167,7 +167,7 @@ static int check_own_side(const struct resharding *r, bool receivers, const char
     if (p->index == 0 || receivers != participant_is_receiver(&r->participant) ||
         (len == r->hello.len - HELLO_HEAD && memcmp(side, r->hello.data + HELLO_HEAD, len) == 0))
         return 0;
-    return err_set(err, ERR_PROTO, "%s or rank 0 of %s has said other weights of it than this rank", p->names[0],
+    return err_set(err, ERR_PROTO, "%s or rank 0 of %s describes its weights differently from this rank", p->names[0],
                    r->c->groups[receivers]);
 }
 

@@ -61,7 +61,7 @@ static void durations(void **state)
                  {"9223372036854775807", -1}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         int64_t ms = -1;
-        bool good = options_duration(cases[i].text, &ms);
+        bool good = cli_options_duration(cases[i].text, &ms);
         if (good != (cases[i].ms >= 0) || (good && ms != cases[i].ms))
             fail_msg("%s: %d %lld", cases[i].text, good, (long long)ms);
     }

@@ -35,8 +35,8 @@ static void parts_are_those_of_torch_chunk(void **state)
 static void the_first_dimension_of_the_mesh_splits_first(void **state)
 {
     (void)state;
-    const struct grid_dim dims[] = {{"dp", 2}, {"tp", 2}};
-    const struct grid mesh = {"train", dims, 2};
+    const struct mesh_dim dims[] = {{"dp", 2}, {"tp", 2}};
+    const struct mesh mesh = {"train", dims, 2};
     const uint64_t shape[] = {8, 3};
     struct shard s;
     shard_of_rank(&mesh, (const int[]){0, 0}, 1, shape, 2, &s); // dp 0, tp 1

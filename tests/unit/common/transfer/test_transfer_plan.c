@@ -26,8 +26,8 @@ enum {
 };
 
 struct side {
-    struct grid_dim dims[MESH_DIMS];
-    struct grid mesh;
+    struct mesh_dim dims[MESH_DIMS];
+    struct mesh mesh;
     struct transfer_tensor tensors[TENSORS];
     int split[TENSORS][MESH_DIMS];
     struct transfer_place places[WORLD_MAX];
@@ -45,9 +45,9 @@ static void random_side(struct rand *r, struct side *s, const char *name)
 {
     static const char *const names[MESH_DIMS] = {"pp", "dp", "tp"};
     s->world = 1;
-    s->mesh = (struct grid){name, s->dims, (size_t)rand_range(r, 1, MESH_DIMS)};
+    s->mesh = (struct mesh){name, s->dims, (size_t)rand_range(r, 1, MESH_DIMS)};
     for (size_t m = 0; m < s->mesh.n_dims; m++) {
-        s->dims[m] = (struct grid_dim){names[m], (uint32_t)rand_range(r, 1, 3)};
+        s->dims[m] = (struct mesh_dim){names[m], (uint32_t)rand_range(r, 1, 3)};
         s->world *= s->dims[m].size;
     }
 }
@@ -387,8 +387,8 @@ static void random_meshes_against_the_reference(void **state)
 static void pieces_of_a_pair_of_ranks_lie_together(void **state)
 {
     (void)state;
-    const struct grid_dim dims[] = {{"dp", 4}};
-    const struct grid mesh = {"m", dims, 1};
+    const struct mesh_dim dims[] = {{"dp", 4}};
+    const struct mesh mesh = {"m", dims, 1};
     const uint64_t shape[] = {16};
     const struct transfer_tensor split[] = {{"v", SAFETENSORS_F32, shape, 1, (const int[]){0}},
                                             {"w", SAFETENSORS_F32, shape, 1, (const int[]){0}}},
@@ -421,8 +421,8 @@ static void pieces_of_a_pair_of_ranks_lie_together(void **state)
 static void all_ranks_that_have_a_tensor_share_in_sending_it(void **state)
 {
     (void)state;
-    const struct grid_dim four[] = {{"dp", 4}}, one[] = {{"dp", 1}};
-    const struct grid from = {"m", four, 1}, to = {"m", one, 1};
+    const struct mesh_dim four[] = {{"dp", 4}}, one[] = {{"dp", 1}};
+    const struct mesh from = {"m", four, 1}, to = {"m", one, 1};
     const uint64_t shape[] = {64, 16};
     const struct transfer_tensor t = {"w", SAFETENSORS_BF16, shape, 2, (const int[]){-1}};
     struct arena a = ARENA_INIT;
@@ -464,8 +464,8 @@ static void print_pieces(const struct transfer_plan *plan, uint32_t senders, str
 static void what_enters_a_node_or_a_pod_is_relayed_there(void **state)
 {
     (void)state;
-    const struct grid_dim two[] = {{"tp", 2}}, five[] = {{"dp", 5}};
-    const struct grid from = {"m", two, 1}, to = {"m", five, 1};
+    const struct mesh_dim two[] = {{"tp", 2}}, five[] = {{"dp", 5}};
+    const struct mesh from = {"m", two, 1}, to = {"m", five, 1};
     const uint64_t shape[] = {4, 8};
     const struct transfer_tensor rows = {"w", SAFETENSORS_U8, shape, 2, (const int[]){0}},
                                  whole = {"w", SAFETENSORS_U8, shape, 2, (const int[]){-1}};
@@ -514,8 +514,8 @@ static bool has(const struct transfer_plan *plan, const char *want)
 static void every_mismatch_is_listed_and_nothing_is_planned(void **state)
 {
     (void)state;
-    const struct grid_dim dims[] = {{"dp", 2}};
-    const struct grid mesh = {"m", dims, 1};
+    const struct mesh_dim dims[] = {{"dp", 2}};
+    const struct mesh mesh = {"m", dims, 1};
     const uint64_t small[] = {4, 4}, large[] = {4, 5};
     const int rows[] = {0}, third[] = {2};
     const struct transfer_tensor a[] = {
@@ -549,8 +549,8 @@ static void every_mismatch_is_listed_and_nothing_is_planned(void **state)
 static void too_many_pieces_are_refused(void **state)
 {
     (void)state;
-    const struct grid_dim dims[] = {{"dp", 1}};
-    const struct grid mesh = {"m", dims, 1};
+    const struct mesh_dim dims[] = {{"dp", 1}};
+    const struct mesh mesh = {"m", dims, 1};
     const uint64_t shape[] = {TRANSFER_PIECES_MAX + 1};
     const struct transfer_tensor t = {"w", SAFETENSORS_U8, shape, 1, (const int[]){-1}};
     struct arena a = ARENA_INIT;

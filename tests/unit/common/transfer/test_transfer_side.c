@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct grid_dim dims[] = {{"dp", 2}, {"tp", 3}};
-static const struct grid mesh = {"actor", dims, 2};
+static const struct mesh_dim dims[] = {{"dp", 2}, {"tp", 3}};
+static const struct mesh mesh = {"actor", dims, 2};
 static const uint64_t matrix[] = {8, 1ull << 40};
 static const struct transfer_tensor tensors[] = {
     {"layers.0.up", SAFETENSORS_BF16, matrix, 2, (const int[]){-1, 1}},

@@ -28,19 +28,19 @@ static int teardown(void **state)
 }
 
 // "train: pp2 dp2 tp2"
-static struct grid grid(const char *text)
+static struct mesh mesh_of(const char *text)
 {
-    struct grid g = {0};
+    struct mesh mesh = {0};
     const char *p = strchr(text, ':');
-    struct grid_dim *dims = arena_array(&arena, 16, sizeof *dims);
-    g.name = arena_strndup(&arena, text, (size_t)(p - text));
+    struct mesh_dim *dims = arena_array(&arena, 16, sizeof *dims);
+    mesh.name = arena_strndup(&arena, text, (size_t)(p - text));
     for (p++; *p == ' ';) {
         size_t len = strcspn(++p, "0123456789");
-        dims[g.n_dims].name = arena_strndup(&arena, p, len);
-        dims[g.n_dims++].size = (uint32_t)strtoul(p + len, (char **)&p, 10);
+        dims[mesh.n_dims].name = arena_strndup(&arena, p, len);
+        dims[mesh.n_dims++].size = (uint32_t)strtoul(p + len, (char **)&p, 10);
     }
-    g.dims = dims;
-    return g;
+    mesh.dims = dims;
+    return mesh;
 }
 
 static const struct json *parse(const char *text)
@@ -58,16 +58,16 @@ static int make(enum record_dispatch mode, const char *split, const char *collec
                 const char *second, struct dispatch *ret, struct err *err)
 {
     struct dispatch_rule rule;
-    struct grid grids[2];
+    struct mesh meshes[2];
     size_t n = 0;
     *err = ERR_INIT;
     if (first)
-        grids[n++] = grid(first);
+        meshes[n++] = mesh_of(first);
     if (second)
-        grids[n++] = grid(second);
+        meshes[n++] = mesh_of(second);
     int r = dispatch_rule_read(parse(split), parse(collect), &arena, &rule, err);
     if (r == 0)
-        r = dispatch_make(mode, &rule, grids, n, world, &arena, ret, err);
+        r = dispatch_make(mode, &rule, meshes, n, world, &arena, ret, err);
     assert_int_equal(r, err->code);
     return r;
 }
@@ -88,8 +88,8 @@ static void gives(enum record_dispatch mode, const char *split, const char *coll
     struct buf got = BUF_INIT(4096);
     if (make(mode, split, collect, world, first, second, &d, &err) < 0)
         fail_msg("%s", err.msg);
-    buf_printf(&got, "%u: ", d.n_chunks);
-    numbers(&got, d.chunk, world);
+    buf_printf(&got, "%u: ", d.n_pieces);
+    numbers(&got, d.piece_of, world);
     buf_puts(&got, " > ");
     numbers(&got, d.keep, d.n_keep);
     buf_puts(&got, d.join ? " joined" : " a list");
@@ -134,24 +134,24 @@ static void two_to_all_is_a_list_of_numbers(void **state)
     static const int x[] = {1, 2}, y[] = {5, 6}, want[] = {8, 10, 8, 10};
     assert_int_equal(make(RECORD_SPLIT, "{\"index\":[0,1,0,1]}", "{\"join\":false}", 4, NULL, NULL, &d, &err), 0);
     for (uint32_t i = 0; i < d.n_keep; i++)
-        assert_int_equal(2 + x[d.chunk[d.keep[i]]] + y[d.chunk[d.keep[i]]], want[i]);
+        assert_int_equal(2 + x[d.piece_of[d.keep[i]]] + y[d.piece_of[d.keep[i]]], want[i]);
 }
 
 // verl's test of meshes that workers declare: what each rank adds depends on its coordinates.
-static void sums(const char *mesh, const char *split, const char *collect, const int *input, const int *want)
+static void sums(const char *text, const char *split, const char *collect, const int *input, const int *want)
 {
     struct dispatch d;
     struct err err;
-    struct grid g = grid(mesh);
-    if (make(RECORD_SPLIT, split, collect, 8, mesh, NULL, &d, &err) < 0)
+    struct mesh mesh = mesh_of(text);
+    if (make(RECORD_SPLIT, split, collect, 8, text, NULL, &d, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(d.n_keep, 2);
     for (uint32_t i = 0; i < d.n_keep; i++) {
-        int tp = (int)grid_at(&g, d.keep[i], grid_find(&g, "tp")),
-            dp = (int)grid_at(&g, d.keep[i], grid_find(&g, "dp"));
-        int pp = (int)grid_at(&g, d.keep[i], grid_find(&g, "pp"));
-        int added = grid_find(&g, "pp") < 0 ? (tp + 1) * dp : (tp + 1) * (dp + 2) * (pp + 3);
-        assert_int_equal(input[d.chunk[d.keep[i]]] + added, want[i]);
+        int tp = (int)mesh_at(&mesh, d.keep[i], mesh_find(&mesh, "tp")),
+            dp = (int)mesh_at(&mesh, d.keep[i], mesh_find(&mesh, "dp"));
+        int pp = (int)mesh_at(&mesh, d.keep[i], mesh_find(&mesh, "pp"));
+        int added = mesh_find(&mesh, "pp") < 0 ? (tp + 1) * dp : (tp + 1) * (dp + 2) * (pp + 3);
+        assert_int_equal(input[d.piece_of[d.keep[i]]] + added, want[i]);
     }
 }
 
@@ -220,18 +220,18 @@ static void pipeline_stages_as_replicas(void **state)
     struct err err;
     assert_int_equal(make(RECORD_SPLIT, rule, "{\"at\":{\"pp\":0,\"tp\":0}}", 8, train, NULL, &d, &err), 0);
     assert_int_equal(make(RECORD_3D_ALL_MICRO_DP, NULL, NULL, 8, train, "generate: micro2 dp4", &preset, &err), 0);
-    assert_int_equal(d.n_chunks, 8);
-    assert_int_equal(preset.n_chunks, 8);
+    assert_int_equal(d.n_pieces, 8);
+    assert_int_equal(preset.n_pieces, 8);
     for (uint32_t i = 0; i < 8; i++) {
-        assert_int_equal(letters[d.chunk[i]], want[i]);
-        assert_int_equal(letters[preset.chunk[i]], want[i]);
+        assert_int_equal(letters[d.piece_of[i]], want[i]);
+        assert_int_equal(letters[preset.piece_of[i]], want[i]);
     }
     assert_int_equal(d.n_keep, 4); // each with its stages' results: AB CD EF GH
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(d.keep[i], i);
     assert_int_equal(preset.n_keep, 8);
     for (uint32_t i = 0; i < 8; i++) // where every rank has its own, they come back as ABCDEFGH
-        assert_int_equal(preset.chunk[preset.keep[i]], i);
+        assert_int_equal(preset.piece_of[preset.keep[i]], i);
 }
 
 static void micro_replicas_of_two_meshes(void **state)
@@ -313,8 +313,8 @@ enum { WORLD_MAX = 96, DIMS = 5 };
 static const char *const dim_names[DIMS] = {"pp", "dp", "cp", "tp", "x"};
 
 struct slow {
-    struct grid grid;
-    struct grid_dim dims[DIMS];
+    struct mesh mesh;
+    struct mesh_dim dims[DIMS];
     uint32_t at[WORLD_MAX][DIMS]; // by the index in dim_names
     uint32_t size[DIMS];
 };
@@ -322,9 +322,9 @@ struct slow {
 static void slow_make(struct slow *s, const char *name, const uint32_t size[DIMS], const int order[DIMS])
 {
     uint32_t count[DIMS] = {0}, world = 1;
-    s->grid = (struct grid){name, s->dims, DIMS};
+    s->mesh = (struct mesh){name, s->dims, DIMS};
     for (int i = 0; i < DIMS; i++) {
-        s->dims[i] = (struct grid_dim){dim_names[order[i]], size[order[i]]};
+        s->dims[i] = (struct mesh_dim){dim_names[order[i]], size[order[i]]};
         s->size[i] = size[i];
         world *= size[i];
     }
@@ -361,18 +361,18 @@ static uint32_t random_mesh(struct rand *r, struct slow *s, const char *name, bo
     return world;
 }
 
-static void expect(const struct dispatch *d, const uint32_t *chunk, const bool *keep, uint32_t world)
+static void expect(const struct dispatch *d, const uint32_t *piece_of, const bool *keep, uint32_t world)
 {
     uint32_t n = 0, kept = 0, last = 0;
     for (uint32_t i = 0; i < world; i++) {
-        assert_int_equal(d->chunk[i], chunk[i]);
-        n = MAX(n, chunk[i] + 1);
+        assert_int_equal(d->piece_of[i], piece_of[i]);
+        n = MAX(n, piece_of[i] + 1);
         kept += keep[i];
     }
-    assert_int_equal(d->n_chunks, n);
+    assert_int_equal(d->n_pieces, n);
     assert_int_equal(d->n_keep, kept);
     for (uint32_t i = 0; i < kept; i++) { // all of them, in order, none twice
-        uint32_t place = chunk[d->keep[i]] * world + d->keep[i];
+        uint32_t place = piece_of[d->keep[i]] * world + d->keep[i];
         assert_true(keep[d->keep[i]] && (i == 0 || place > last));
         last = place;
     }
@@ -387,17 +387,17 @@ static void random_meshes_3d(void **state)
         struct slow s;
         struct dispatch d;
         struct err err = ERR_INIT;
-        uint32_t world = random_mesh(&r, &s, "m", false), chunk[WORLD_MAX], none[WORLD_MAX] = {0};
+        uint32_t world = random_mesh(&r, &s, "m", false), piece_of[WORLD_MAX], none[WORLD_MAX] = {0};
         bool keep[WORLD_MAX], stage[WORLD_MAX];
         for (uint32_t i = 0; i < world; i++) {
             const uint32_t *at = s.at[i];
-            chunk[i] = at[1];
+            piece_of[i] = at[1];
             keep[i] = at[3] == 0 && at[2] == 0 && at[0] == s.size[0] - 1;
             stage[i] = at[3] == 0 && at[2] == 0 && at[1] == 0;
         }
-        assert_int_equal(dispatch_make(RECORD_3D_PROTO, NULL, &s.grid, 1, world, &arena, &d, &err), 0);
-        expect(&d, chunk, keep, world);
-        assert_int_equal(dispatch_make(RECORD_3D_PP_ONLY, NULL, &s.grid, 1, world, &arena, &d, &err), 0);
+        assert_int_equal(dispatch_make(RECORD_3D_PROTO, NULL, &s.mesh, 1, world, &arena, &d, &err), 0);
+        expect(&d, piece_of, keep, world);
+        assert_int_equal(dispatch_make(RECORD_3D_PP_ONLY, NULL, &s.mesh, 1, world, &arena, &d, &err), 0);
         expect(&d, none, stage, world);
     }
 }
@@ -414,7 +414,7 @@ static void random_meshes_named(void **state)
         int order[DIMS];
         const char *names[DIMS];
         struct dispatch_at at[DIMS];
-        uint32_t world = random_mesh(&r, &s, "m", true), chunk[WORLD_MAX] = {0};
+        uint32_t world = random_mesh(&r, &s, "m", true), piece_of[WORLD_MAX] = {0};
         bool keep[WORLD_MAX];
         struct dispatch_rule rule = {.dims = names, .at = at, .n_dims = rand_below(&r, DIMS + 1)};
         shuffle(&r, order);
@@ -427,14 +427,14 @@ static void random_meshes_named(void **state)
         for (uint32_t rank = 0; rank < world; rank++) {
             keep[rank] = true;
             for (size_t i = 0; i < rule.n_dims; i++)
-                chunk[rank] = chunk[rank] * s.size[order[i]] + s.at[rank][order[i]];
+                piece_of[rank] = piece_of[rank] * s.size[order[i]] + s.at[rank][order[i]];
             for (size_t i = 0; i < rule.n_at; i++)
                 for (int k = 0; k < DIMS; k++)
                     if (str_eq(at[i].dim, dim_names[k]))
                         keep[rank] = keep[rank] && (int64_t)s.at[rank][k] == (at[i].index + s.size[k]) % s.size[k];
         }
-        assert_int_equal(dispatch_make(RECORD_SPLIT, &rule, &s.grid, 1, world, &arena, &d, &err), 0);
-        expect(&d, chunk, keep, world);
+        assert_int_equal(dispatch_make(RECORD_SPLIT, &rule, &s.mesh, 1, world, &arena, &d, &err), 0);
+        expect(&d, piece_of, keep, world);
     }
 }
 
@@ -471,23 +471,23 @@ static void random_meshes_micro(void **state)
                 n += together(&t, &g, a, b);
             fits = fits && n == size[0] * size[3];
         }
-        struct grid grids[] = {t.grid, g.grid};
-        int got = dispatch_make(RECORD_3D_ALL_MICRO_DP, NULL, grids, 2, world, &arena, &d, &err);
+        struct mesh meshes[] = {t.mesh, g.mesh};
+        int got = dispatch_make(RECORD_3D_ALL_MICRO_DP, NULL, meshes, 2, world, &arena, &d, &err);
         assert_int_equal(got, fits ? 0 : ERR_INVALID);
         fit += fits;
         unfit += !fits;
         if (!fits)
             continue;
         uint32_t per = t.size[0] * t.size[3] / (size[0] * size[3]);
-        assert_int_equal(d.n_chunks, world / (size[0] * size[3]));
-        assert_int_equal(d.n_keep, d.n_chunks);
+        assert_int_equal(d.n_pieces, world / (size[0] * size[3]));
+        assert_int_equal(d.n_keep, d.n_pieces);
         for (uint32_t a = 0; a < world; a++) {
-            assert_int_equal(d.chunk[a] / per, t.at[a][2] * t.size[1] + t.at[a][1]); // its replica's pieces
+            assert_int_equal(d.piece_of[a] / per, t.at[a][2] * t.size[1] + t.at[a][1]); // its replica's pieces
             for (uint32_t b = 0; b < world; b++)
-                assert_int_equal(d.chunk[a] == d.chunk[b], together(&t, &g, a, b));
+                assert_int_equal(d.piece_of[a] == d.piece_of[b], together(&t, &g, a, b));
         }
         for (uint32_t i = 0; i < d.n_keep; i++) {
-            assert_int_equal(d.chunk[d.keep[i]], i);
+            assert_int_equal(d.piece_of[d.keep[i]], i);
             assert_int_equal(g.at[d.keep[i]][0] + g.at[d.keep[i]][3], 0);
         }
         arena_done(&arena);

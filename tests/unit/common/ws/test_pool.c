@@ -123,8 +123,8 @@ static void what_could_be_taken_away_is_not_mapped(void **state)
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
     refused(fd, POOL_STEP, ERR_PROTO, "sealed against shrinking and growing");
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
-    refused(fd, 2 * POOL_STEP, ERR_PROTO, "was said to have");
-    refused(fd, 0, ERR_PROTO, "was said to have");
+    refused(fd, 2 * POOL_STEP, ERR_PROTO, "bytes of shared memory, but it has");
+    refused(fd, 0, ERR_PROTO, "bytes of shared memory, but it has");
     close(fd);
     refused(fd, POOL_STEP, ERR_UNAVAILABLE, "cannot open");
     refused(-1, POOL_STEP, ERR_UNAVAILABLE, "cannot open");

@@ -34,8 +34,8 @@ static void test_hello_and_welcome(void **state)
 
 static void test_welcome_has_the_meshes_of_the_group(void **state)
 {
-    const struct grid_dim dims[] = {{"pp", 2}, {"dp", 2}};
-    const struct grid mesh = {"train", dims, ARRAY_LEN(dims)};
+    const struct mesh_dim dims[] = {{"pp", 2}, {"dp", 2}};
+    const struct mesh mesh = {"train", dims, ARRAY_LEN(dims)};
     const struct group_facts facts = {.uid = GATEWAY_UID,
                                       .ns = "ml",
                                       .name = "llama",

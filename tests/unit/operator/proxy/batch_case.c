@@ -21,7 +21,7 @@ void batch_case_dial(struct batch_case *w, uint32_t rank, const char *hello)
         fail_msg("rank %u: %s", rank, err.msg);
 }
 
-struct batch_case *batch_case_with(uint32_t world, const struct grid *meshes, size_t n)
+struct batch_case *batch_case_with(uint32_t world, const struct mesh *meshes, size_t n)
 {
     struct batch_case *w = xcalloc(1, sizeof *w);
     w->world = world;
@@ -31,31 +31,31 @@ struct batch_case *batch_case_with(uint32_t world, const struct grid *meshes, si
     return w;
 }
 
-struct grid grid_of(const char *text, struct arena *a)
+struct mesh mesh_of(const char *text, struct arena *a)
 {
-    struct grid g = {0};
+    struct mesh mesh = {0};
     const char *p = strchr(text, ':');
-    struct grid_dim *dims = arena_array(a, GRID_DIMS_MAX, sizeof *dims);
-    g.name = arena_strndup(a, text, (size_t)(p - text));
+    struct mesh_dim *dims = arena_array(a, MESH_DIMS_MAX, sizeof *dims);
+    mesh.name = arena_strndup(a, text, (size_t)(p - text));
     for (p++; *p == ' ';) {
         size_t len = strcspn(++p, "0123456789");
-        dims[g.n_dims].name = arena_strndup(a, p, len);
-        dims[g.n_dims++].size = (uint32_t)strtoul(p + len, (char **)&p, 10);
+        dims[mesh.n_dims].name = arena_strndup(a, p, len);
+        dims[mesh.n_dims++].size = (uint32_t)strtoul(p + len, (char **)&p, 10);
     }
-    g.dims = dims;
-    return g;
+    mesh.dims = dims;
+    return mesh;
 }
 
 struct batch_case *batch_case_new(uint32_t world, const char *first, const char *second)
 {
     struct arena a = ARENA_INIT;
-    struct grid grids[2];
+    struct mesh meshes[2];
     size_t n = 0;
     if (first)
-        grids[n++] = grid_of(first, &a);
+        meshes[n++] = mesh_of(first, &a);
     if (second)
-        grids[n++] = grid_of(second, &a);
-    struct batch_case *w = batch_case_with(world, grids, n);
+        meshes[n++] = mesh_of(second, &a);
+    struct batch_case *w = batch_case_with(world, meshes, n);
     arena_done(&a); // the caller has copied them
     for (uint32_t i = 0; i < world; i++)
         batch_case_dial(w, i, BATCH_CASE_HELLO "}");

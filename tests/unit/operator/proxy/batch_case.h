@@ -24,12 +24,12 @@ struct batch_case {
     "\"split\":{\"index\":[0,1,0,1],\"elements\":true}},"                                   \
     "{\"name\":\"train\",\"dispatch\":\"3D_PROTO\",\"execute\":\"ALL\",\"split\":{\"mesh\":\"train\"}}]"
 
-struct batch_case *batch_case_with(uint32_t world, const struct grid *meshes, size_t n); // no rank is connected
+struct batch_case *batch_case_with(uint32_t world, const struct mesh *meshes, size_t n); // no rank is connected
 // Meshes as "train: pp2 dp2 tp2", NULL = none. All ranks are connected.
 struct batch_case *batch_case_new(uint32_t world, const char *first, const char *second);
 void batch_case_free(struct batch_case *w);
 void batch_case_dial(struct batch_case *w, uint32_t rank, const char *hello);
-struct grid grid_of(const char *text, struct arena *a);
+struct mesh mesh_of(const char *text, struct arena *a);
 
 struct body {
     char *data;

@@ -68,7 +68,7 @@ void fixture_group(struct proxy_fixture *f, uint32_t world, uint32_t attempt, co
     router_turn(&f->router);
 }
 
-void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct grid *meshes, size_t n)
+void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct mesh *meshes, size_t n)
 {
     struct group_facts facts = {.uid = FIXTURE_UID,
                                 .ns = "ml",
@@ -273,7 +273,7 @@ struct answering {
 static int take_answer(void *ctx, const struct record *r, struct err *err)
 {
     struct answering *a = ctx;
-    return member_record(a->router, a->member, r, err);
+    return router_member_record(a->router, a->member, r, err);
 }
 
 static int take_call(void *ctx, const struct record *r, struct err *err)

@@ -49,7 +49,7 @@ void fixture_init(struct proxy_fixture *f, const struct router_config *limits); 
 void fixture_done(struct proxy_fixture *f);
 // Group ml/llama, FIXTURE_UID.
 void fixture_group(struct proxy_fixture *f, uint32_t world, uint32_t attempt, const char *refusal);
-void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct grid *meshes, size_t n); // of attempt 1
+void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct mesh *meshes, size_t n); // of attempt 1
 void fixture_pass(struct proxy_fixture *f, int64_t ms);                                            // this time passes
 unsigned fixture_turns(struct proxy_fixture *f); // until nothing is left for a later turn. Returns how many there were
 

@@ -311,7 +311,7 @@ static void a_result_in_shared_memory_is_copied_in_turns_of_its_namespace(void *
                          .body = result,
                          .len = LEN,
                          .blob = blob_in_area(&area, result, LEN, 0)};
-    assert_int_equal(member_record(&d->f.router, d->workers[1].member, &rec, &err), 0);
+    assert_int_equal(router_member_record(&d->f.router, d->workers[1].member, &rec, &err), 0);
     blob_unref(rec.blob);
     for (; !jsonrpc_next(&d->j, &text); turns++) {
         // The namespace pays for no more than that.

@@ -95,7 +95,7 @@ static void meshes_to_come_change_nothing_yet(void **state)
     (void)state;
     struct arena a = ARENA_INIT;
     struct batch_case *w = batch_case_new(8, "train: pp2 dp2 tp2", NULL);
-    struct grid infer = grid_of("infer: dp2 tp4", &a);
+    struct mesh infer = mesh_of("infer: dp2 tp4", &a);
     struct group_facts facts = {.uid = FIXTURE_UID,
                                 .ns = "ml",
                                 .name = "llama",
@@ -119,7 +119,7 @@ static void meshes_that_workers_publish(void **state)
 {
     (void)state;
     struct arena a = ARENA_INIT;
-    struct grid infer = grid_of("infer: dp2 tp4", &a);
+    struct mesh infer = mesh_of("infer: dp2 tp4", &a);
     struct batch_case *w = batch_case_with(8, &infer, 1);
     arena_done(&a);
     static const char published[] = BATCH_CASE_HELLO
@@ -522,7 +522,7 @@ enum { DIMS = 4 };
 static const char *const dim_names[DIMS] = {"pp", "dp", "cp", "tp"};
 
 struct slow {
-    struct grid_dim dims[DIMS];
+    struct mesh_dim dims[DIMS];
     uint32_t at[WORLD_MAX][DIMS];
     uint32_t world;
 };
@@ -532,7 +532,7 @@ static void slow_make(struct slow *s, struct rand *r)
     uint32_t count[DIMS] = {0};
     s->world = 1;
     for (int i = 0; i < DIMS; i++) {
-        s->dims[i] = (struct grid_dim){dim_names[i], (uint32_t)rand_range(r, 1, 3)};
+        s->dims[i] = (struct mesh_dim){dim_names[i], (uint32_t)rand_range(r, 1, 3)};
         s->world *= s->dims[i].size;
     }
     for (uint32_t rank = 0; rank < s->world; rank++) {
@@ -576,8 +576,8 @@ static void random_meshes(void **state)
         uint32_t proto[WORLD_MAX] = {0}, named[WORLD_MAX] = {0}, pp, dp, tp;
         bool last[WORLD_MAX], at[WORLD_MAX];
         slow_make(&s, &r);
-        struct grid g = {"m", s.dims, DIMS};
-        struct batch_case *w = batch_case_with(s.world, &g, 1);
+        struct mesh mesh = {"m", s.dims, DIMS};
+        struct batch_case *w = batch_case_with(s.world, &mesh, 1);
         pp = s.dims[0].size;
         dp = s.dims[1].size;
         tp = s.dims[3].size;

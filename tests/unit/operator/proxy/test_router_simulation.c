@@ -236,7 +236,7 @@ static void take_records(struct sim *s, struct sim_worker *w)
 static int give_answer(void *ctx, const struct record *r, struct err *err)
 {
     struct sim_worker *w = ctx;
-    return member_record(&w->sim->f.router, w->w.member, r, err);
+    return router_member_record(&w->sim->f.router, w->w.member, r, err);
 }
 
 static void say_more(struct sim *s, struct sim_worker *w)

@@ -325,7 +325,7 @@ static int say(struct world *w, uint32_t rank, uint32_t id, const char *bytes, s
         .body = bytes + at,
         .len = n,
         .offset = at};
-    return member_record(&w->f.router, w->workers[rank].member, &r, &err);
+    return router_member_record(&w->f.router, w->workers[rank].member, &r, &err);
 }
 
 static uint32_t ask_rank(struct world *w, uint32_t id, uint32_t rank)

@@ -52,8 +52,8 @@ static void what_an_attempt_was_made_from_is_told_from_what_is_asked_for(void **
 {
     struct arena a = ARENA_INIT;
     struct workergroup wg = example();
-    struct mesh_dim dims[] = {{"dp", 24}};
-    struct mesh mesh = {.name = "train", .dims = dims, .n_dims = 1};
+    struct mesh_spec_dim dims[] = {{"dp", 24}};
+    struct mesh_spec mesh = {.name = "train", .dims = dims, .n_dims = 1};
     (void)state;
     wg.spec.runtime = RUNTIME_AGENT;
     wg.spec.worker.meshes = &mesh;

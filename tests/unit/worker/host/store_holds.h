@@ -16,11 +16,11 @@
 static inline void store_holds(struct object_store *s, size_t max, size_t n, size_t bytes)
 {
     struct err err = ERR_INIT;
-    const struct object *o;
+    const struct kept_object *o;
     char want[96];
     struct blob *b = blob_new(max, NULL);
     snprintf(want, sizeof want, ": %zu objects have %zu of the %zu bytes", n, bytes, max);
-    assert_int_equal(object_store_put(s, &(struct object){.blob = b}, s, &o, &err), ERR_LIMIT);
+    assert_int_equal(object_store_put(s, &(struct kept_object){.blob = b}, s, &o, &err), ERR_LIMIT);
     assert_non_null(strstr(err.msg, want));
     blob_unref(b);
 }

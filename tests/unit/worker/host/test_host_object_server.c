@@ -71,12 +71,12 @@ static int teardown(void **state)
 
 static uint64_t keep(const struct fixture *f, size_t len)
 {
-    const struct object *o;
+    const struct kept_object *o;
     struct err err = ERR_INIT;
     struct blob *b = blob_new(len, NULL);
     for (size_t i = 0; i < len; i++)
         b->data[i] = (char)(i * 31 >> 3);
-    assert_int_equal(object_store_put(f->store, &(struct object){.blob = b}, f, &o, &err), 0);
+    assert_int_equal(object_store_put(f->store, &(struct kept_object){.blob = b}, f, &o, &err), 0);
     blob_unref(b);
     return o->id;
 }

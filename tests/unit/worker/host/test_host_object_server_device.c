@@ -156,9 +156,9 @@ static void keep(struct fixture *f)
     struct safetensors_tensor t = {.name = "x", .dtype = SAFETENSORS_F32, .n_dims = 1, .shape = shape};
     struct scatter head = SCATTER_INIT;
     struct err err = ERR_INIT;
-    const struct object *o;
+    const struct kept_object *o;
     assert_int_equal(safetensors_write_head(&head, &t, 1, NULL, 0, &err), 0);
-    struct object what = {.blob = blob_copy(head.own.data, head.own.len, NULL), .values = new_region(f->device)};
+    struct kept_object what = {.blob = blob_copy(head.own.data, head.own.len, NULL), .values = new_region(f->device)};
     assert_int_equal(object_store_put(f->store, &what, f, &o, &err), 0);
     store_holds(f->store, ROOM, 1, head.own.len + STORE_OBJECT_COST); // bytes on the host
     struct question q = {.id = o->id, .bytes = o->len, .until = clock_wall_ms(&clock_system) + 3600 * 1000};
@@ -419,7 +419,7 @@ static void a_reference_that_calls_values_on_the_device_json_gets_no_other_bytes
     struct fixture f;
     begin(&f, &(struct wanted){NULL, 0, false}, "");
     wait_fetcher(&f, 0);
-    const struct object *kept = object_store_get(f.store, f.question.id);
+    const struct kept_object *kept = object_store_get(f.store, f.question.id);
     struct objects o = {.config = {.group = "uid-1", .attempt = 1, .rank = 2, .call_bytes = ROOM, .device = f.device},
                         .store = f.store};
     struct ref_part part = {.rank = 2, .attempt = 1, .id = kept->id, .bytes = kept->len, .kind = REF_JSON};

@@ -434,9 +434,9 @@ static void meshes_of_the_object_go_first(void **state)
     struct fixture *f = *state;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct grid got;
-    const struct grid_dim eight[] = {{"dp", 8}}, four[] = {{"dp", 2}, {"tp", 4}}, wrong[] = {{"x", 3}};
-    const struct grid own[] = {{"a", eight, 1}, {"b", four, 2}}, object[] = {{"b", eight, 1}, {"c", wrong, 1}};
+    struct mesh got;
+    const struct mesh_dim eight[] = {{"dp", 8}}, four[] = {{"dp", 2}, {"tp", 4}}, wrong[] = {{"x", 3}};
+    const struct mesh own[] = {{"a", eight, 1}, {"b", four, 2}}, object[] = {{"b", eight, 1}, {"c", wrong, 1}};
     struct rendezvous *rv = f->rendezvous[0];
     assert_int_equal(rendezvous_mesh(rv, NULL, 8, &a, &got, &err), ERR_INVALID);
     assert_non_null(strstr(err.msg, "the group has no mesh"));

@@ -11,12 +11,12 @@
 
 static const int here, there; // two connections
 
-static const struct object *put(struct object_store *s, const char *text, const void *owner, bool pinned)
+static const struct kept_object *put(struct object_store *s, const char *text, const void *owner, bool pinned)
 {
     struct err err = ERR_INIT;
-    const struct object *o;
+    const struct kept_object *o;
     struct blob *b = blob_copy(text, strlen(text), NULL);
-    assert_int_equal(object_store_put(s, &(struct object){.blob = b, .pinned = pinned}, owner, &o, &err), 0);
+    assert_int_equal(object_store_put(s, &(struct kept_object){.blob = b, .pinned = pinned}, owner, &o, &err), 0);
     blob_unref(b);
     return o;
 }
@@ -26,7 +26,7 @@ static void what_is_put_can_be_had_until_it_is_dropped(void **state)
     (void)state;
     struct object_store *s = object_store_new(ROOM, 1);
     uint64_t id = put(s, "abc", &here, false)->id;
-    const struct object *o = object_store_get(s, id);
+    const struct kept_object *o = object_store_get(s, id);
     assert_memory_equal(o->blob->data + o->offset, "abc", o->len);
     assert_null(object_store_get(s, id + 1));
     store_holds(s, ROOM, 1, 3 + STORE_OBJECT_COST);
@@ -42,9 +42,9 @@ static void an_object_may_be_the_end_of_a_blob(void **state)
     (void)state;
     struct object_store *s = object_store_new(ROOM, 1);
     struct err err = ERR_INIT;
-    const struct object *o;
+    const struct kept_object *o;
     struct blob *b = blob_copy("head and arguments", 18, NULL);
-    assert_int_equal(object_store_put(s, &(struct object){.blob = b, .offset = 9}, &here, &o, &err), 0);
+    assert_int_equal(object_store_put(s, &(struct kept_object){.blob = b, .offset = 9}, &here, &o, &err), 0);
     blob_unref(b);
     assert_int_equal(o->len, 9);
     assert_memory_equal(o->blob->data + o->offset, "arguments", 9);
@@ -73,13 +73,14 @@ static void a_full_store_says_how_full_and_takes_nothing(void **state)
     (void)state;
     struct object_store *s = object_store_new(2 * STORE_OBJECT_COST + 10, 1);
     struct err err = ERR_INIT;
-    const struct object *o;
+    const struct kept_object *o;
     struct blob *b = blob_copy("123456", 6, NULL);
     uint64_t first = put(s, "12345", &here, false)->id;
-    assert_int_equal(object_store_put(s, &(struct object){.blob = b}, &here, &o, &err), ERR_LIMIT);
+    assert_int_equal(object_store_put(s, &(struct kept_object){.blob = b}, &here, &o, &err), ERR_LIMIT);
     assert_non_null(strstr(err.msg, "no room for 6 bytes: 1 objects have 261 of the 522 bytes"));
     assert_non_null(strstr(err.msg, "CADRE_STORE_BYTES"));
-    assert_int_equal(object_store_put(s, &(struct object){.blob = b, .offset = 1}, &here, &o, &err), 0); // 5 bytes fit
+    assert_int_equal(object_store_put(s, &(struct kept_object){.blob = b, .offset = 1}, &here, &o, &err),
+                     0); // 5 bytes fit
     assert_true(object_store_drop(s, first));
     blob_unref(b);
     object_store_free(s);
@@ -105,16 +106,16 @@ static void at_random_it_holds_what_it_should(void **state)
         uint64_t what = rand_below(&rand, 10);
         if (what < 5 && n < MAX) {
             struct err err = ERR_INIT;
-            const struct object *o;
+            const struct kept_object *o;
             size_t len = rand_below(&rand, 600);
             struct blob *b = blob_new(len, NULL);
             bool fits = bytes + len + STORE_OBJECT_COST <= FULL;
             model[n].owner = rand_below(&rand, 2) ? &here : &there;
             model[n].pinned = rand_below(&rand, 4) == 0;
             model[n].len = len;
-            assert_int_equal(
-                object_store_put(s, &(struct object){.blob = b, .pinned = model[n].pinned}, model[n].owner, &o, &err),
-                fits ? 0 : ERR_LIMIT);
+            assert_int_equal(object_store_put(s, &(struct kept_object){.blob = b, .pinned = model[n].pinned},
+                                              model[n].owner, &o, &err),
+                             fits ? 0 : ERR_LIMIT);
             blob_unref(b);
             if (fits) {
                 model[n++].id = o->id;

@@ -33,8 +33,8 @@ static struct {
 
 static const uint64_t shape[] = {ROWS, COLUMNS};
 static const int by_rows[] = {0}, by_columns[] = {1};
-static const struct grid_dim dims[] = {{"tp", 2}, {"tp", 4}};
-static const struct grid meshes[] = {{"actor", &dims[0], 1}, {"rollout", &dims[1], 1}};
+static const struct mesh_dim dims[] = {{"tp", 2}, {"tp", 4}};
+static const struct mesh meshes[] = {{"actor", &dims[0], 1}, {"rollout", &dims[1], 1}};
 static const struct transfer_tensor tensors[] = {{"w", SAFETENSORS_F32, shape, 2, by_rows},
                                                  {"w", SAFETENSORS_F32, shape, 2, by_columns}};
 

@@ -233,8 +233,8 @@ static int join(void *ctx, const struct reshard_rendezvous *m, int member, int i
 // Weights: each element has its number, plus one if it is new.
 
 struct weights {
-    struct grid_dim dim;
-    struct grid mesh;
+    struct mesh_dim dim;
+    struct mesh mesh;
     struct transfer_tensor tensors[TENSORS];
     struct block blocks[TENSORS];
     void *host[TENSORS]; // the same values where they can be looked at
@@ -294,7 +294,7 @@ static void make_weights(const struct troop_scene *c, int index, struct weights 
     const int *split = sends ? by_rows : c->alike ? alike : by_columns;
     bool ignored;
     *w = (struct weights){.dim = {"tp", (uint32_t)(sends ? c->n_senders : c->n_receivers)}};
-    w->mesh = (struct grid){sends ? "actor" : "rollout", &w->dim, 1};
+    w->mesh = (struct mesh){sends ? "actor" : "rollout", &w->dim, 1};
     const struct transfer_tensor tensors[TENSORS] = {{"matrix", SAFETENSORS_F32, matrix, 2, split},
                                                      {"narrow", SAFETENSORS_F64, narrow, 2, split},
                                                      {"none", SAFETENSORS_F32, nothing, 2, alike},
