@@ -85,7 +85,7 @@ class Renewal:
     def _renew(self, client, kind, name, uid):
         """Returns True, False if it has to be tried again, or None if the object is deleted."""
         try:
-            client._ask("group.renew", name, {kind: name, "uid": uid}, _ANSWER_S)
+            client._ask_first("group.renew", name, {kind: name, "uid": uid}, _ANSWER_S)
             return True
         except _errors.NotFound:
             return None if time.monotonic() >= self._known_by else False

@@ -25,7 +25,7 @@ class Operator:
     def __init__(self):
         self.asked, self.answers = queue.Queue(), queue.Queue()
 
-    def _ask(self, method, name, args, timeout):
+    def _ask_first(self, method, name, args, timeout):
         self.asked.put((method, name, args))
         answer = self.answers.get(timeout=SLOW_S)
         if answer is not None:
