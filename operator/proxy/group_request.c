@@ -98,6 +98,11 @@ bool group_request_is(const struct call_head *head)
     return found || group_change_kind_of(head->method, head->method_len);
 }
 
+bool group_request_keeps(const struct call_head *head)
+{
+    return group_change_kind_of(head->method, head->method_len) == GROUP_CHANGE_RENEW;
+}
+
 // Names the first option of the request that is for calls only; NULL = there is none. A kill has rules of its own.
 static const char *option_of_calls(const struct record_header *h, const struct call_head *head)
 {

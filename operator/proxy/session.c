@@ -102,11 +102,13 @@ bool session_idle(const struct session *s)
     return s->calls.used == 0 && list_empty(&s->kills) && list_empty(&s->group_changes);
 }
 
-static int check_counts(const struct session *s, struct err *err)
+static int check_counts(const struct session *s, const struct call_head *head, struct err *err)
 {
     const struct router *r = s->router;
     if (r->stopping)
         return err_set(err, ERR_UNAVAILABLE, "this operator is stopping; connect to another one");
+    if (group_request_keeps(head))
+        return 0;
     uint32_t open = s->calls.used + s->n_kills;
     if (open >= r->config.session_calls)
         return err_set(err, ERR_THROTTLED,
@@ -191,7 +193,7 @@ static int read_head(const struct session *s, const struct record *rec, struct r
     tenant_spend(s->tenant, r == 0 ? parts->head_len / TENANT_UNIT_BYTES : 0);
     if (r == 0)
         r = call_head_decode(parts->head, parts->head_len, head, err);
-    return r < 0 ? r : check_counts(s, err);
+    return r < 0 ? r : check_counts(s, head, err);
 }
 
 // Takes the beginning of a CALL record. ROUTER_COLLECT: as above.

@@ -240,7 +240,10 @@ static void renew(void *ctx, const struct provision *p, provisioner_done_fn done
     const char *name, *uid;
     if (draft_read_renew(p->args, &a, &kind, &name, &uid, &err) == 0) {
         const struct object *there = store_get(d->stores[kind], p->ns, name);
-        if (check_renewal(there, p, uid, &err) < 0)
+        if (!there && !store_synced(d->stores[kind])) // a client that hears NOT_FOUND forgets the object
+            err_set(&err, ERR_UNAVAILABLE, "this replica is starting and has not read all %s yet",
+                    kind_info(kind)->plural);
+        else if (check_renewal(there, p, uid, &err) < 0)
             err_wrap(&err, "%s %s/%.100s cannot be renewed", kind_info(kind)->kind, p->ns, name);
         else
             session_objects_add(d->objects, p->lifetime, kind, &there->meta, true);

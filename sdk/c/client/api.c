@@ -144,6 +144,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
     p->done = r->done;
     p->ctx = r->ctx;
     p->keep = r->keep;
+    p->urgent = r->urgent;
     p->lends = r->lend;
     p->quiet = r->no_result || (!r->done && !r->keep);
     return retry_new(r, &p->retry, err) < 0 ? err->code : fill_more(p, r, err);
@@ -171,13 +172,14 @@ static uint64_t start(struct cadre_client *c, const cadre_client_request *r, str
     struct arguments args;
     size_t max = c->uplinks.now->max_body && c->uplinks.now->max_body < c->settings.max_body ? c->uplinks.now->max_body
                                                                                              : c->settings.max_body;
-    if (!client_may_start(c, err))
+    if (!client_may_start(c, r->urgent, err))
         return 0;
     struct pending *p = pendings_take(&c->calls);
     uint64_t id = p->id;
     if (fill(c, p, r, err) == 0 && arguments_of(r, max, &args, err) == 0 && copy_arguments(c, p, &args, err) == 0 &&
         client_submit(c, p, &args, err) == 0) {
         c->n_promised += p->keep;
+        c->n_urgent += p->urgent;
         return id;
     }
     client_abandon(c, p);
@@ -344,7 +346,7 @@ int cadre_client_connected(const cadre_client *c)
 size_t cadre_client_pending(const cadre_client *c)
 {
     client_enter((cadre_client *)c);
-    size_t n = c->calls.used - c->n_kept;
+    size_t n = client_open_calls(c);
     client_leave((cadre_client *)c);
     return n;
 }

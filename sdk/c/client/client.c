@@ -19,6 +19,7 @@ enum {
     GOODBYE_MS = 1000,
     // Calls that were sent and not answered, if nothing else limits them. A rank refuses more than 1,024.
     FLOCK_MAX = 1000,
+    URGENT_MAX = 16,
 };
 
 static int64_t now_ms(void)
@@ -95,6 +96,7 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     drop_request(p);
     not_sent(p);
     c->answered++;
+    c->n_urgent -= p->urgent;
     if (p->keep && (!c->closing || c->threads))
         future_keep(c, p, r, error);
     else
@@ -149,11 +151,33 @@ static void say_closed(const struct pending *p, const struct err *why, struct er
 
 // Sending
 
-static bool may_send(const struct cadre_client *c)
+static bool has_room(const struct cadre_client *c)
 {
     const struct uplink *u = c->uplinks.now;
     bool room = (!u->max_calls || u->n_sent < u->max_calls) && (!c->threads || u->n_sent < FLOCK_MAX);
-    return uplink_takes(u) && room && uplink_queued(u) < WS_HIGH_MARK;
+    return room && uplink_queued(u) < WS_HIGH_MARK;
+}
+
+static bool may_send(const struct cadre_client *c, bool urgent)
+{
+    return uplink_takes(c->uplinks.now) && (urgent || has_room(c));
+}
+
+static struct list *queue_of(struct cadre_client *c, bool urgent)
+{
+    return urgent ? &c->urgent : &c->waiting;
+}
+
+static bool waits_any(const struct cadre_client *c)
+{
+    return !list_empty(&c->urgent) || !list_empty(&c->waiting);
+}
+
+// NULL: none waits, or it may not be sent yet.
+static struct pending *next_to_send(struct cadre_client *c)
+{
+    bool urgent = !list_empty(&c->urgent);
+    return waits_any(c) && may_send(c, urgent) ? CONTAINER_OF(queue_of(c, urgent)->next, struct pending, link) : NULL;
 }
 
 // args: used if p has none of its own.
@@ -223,8 +247,7 @@ static void pump(void *ctx)
     struct err goodbye = ERR_INIT;
     if (c->uplinks.now->state == UPLINK_LEAVING && uplinks_move(&c->uplinks, &goodbye))
         tell_down(c, &goodbye);
-    while (!list_empty(&c->waiting) && may_send(c)) {
-        struct pending *p = CONTAINER_OF(c->waiting.next, struct pending, link);
+    for (struct pending *p; (p = next_to_send(c));) {
         struct err err = ERR_INIT;
         if (send_call(c, p, NULL, 0, &err) < 0)
             fail(c, p, &err, false);
@@ -248,7 +271,7 @@ static void await_connection(struct cadre_client *c, struct pending *p)
 static void wait_to_be_sent(struct cadre_client *c, struct pending *p)
 {
     list_remove(&p->link);
-    list_append(&c->waiting, &p->link);
+    list_append(queue_of(c, p->urgent), &p->link);
     await_connection(c, p);
 }
 
@@ -326,7 +349,7 @@ static void on_change(void *ctx)
 // Takes back calls if no byte of them has gone out. They go out on the next connection, before those that wait already.
 static void take_back_unsent(struct cadre_client *c, struct uplink *u)
 {
-    struct list *front = c->waiting.next;
+    struct list *front = c->waiting.next, *urgent_front = c->urgent.next;
     LIST_FOREACH(l, &u->sent) {
         struct pending *p = CONTAINER_OF(l, struct pending, link);
         struct blob *body = uplink_take_back(u, (uint32_t)p->id);
@@ -340,7 +363,7 @@ static void take_back_unsent(struct cadre_client *c, struct uplink *u)
         p->lengthy = false;
         not_sent(p);
         list_remove(&p->link);
-        list_insert_before(front, &p->link);
+        list_insert_before(p->urgent ? urgent_front : front, &p->link);
         await_connection(c, p);
     }
 }
@@ -353,9 +376,11 @@ static void on_down(void *ctx, struct uplink *u, const struct err *why, bool ref
     if (!c->closing)
         take_back_unsent(c, u);
     fail_all(c, &u->sent, say_in_doubt, why, true);
-    if (refused)
+    if (refused) {
+        fail_all(c, &c->urgent, say_refused, why, false);
         fail_all(c, &c->waiting, say_refused, why, false);
-    if (!list_empty(&c->waiting))
+    }
+    if (waits_any(c))
         uplink_need(c->uplinks.now);
 }
 
@@ -374,7 +399,7 @@ static void on_answer(void *ctx, struct uplink *u, const struct record *r)
         fault_decode(&f, r->body, r->len);
         answer(c, p, r, &f);
     }
-    if (!list_empty(&c->waiting))
+    if (waits_any(c))
         arm_pump(c);
 }
 
@@ -426,17 +451,25 @@ int64_t client_flush(struct cadre_client *c)
     return loop_timeout_ms(c->loop);
 }
 
-bool client_may_start(const struct cadre_client *c, struct err *err)
+uint32_t client_open_calls(const struct cadre_client *c)
 {
+    return c->calls.used - c->n_kept - c->n_urgent;
+}
+
+bool client_may_start(const struct cadre_client *c, bool urgent, struct err *err)
+{
+    uint32_t open = client_open_calls(c), most = c->settings.max_calls;
+    bool no_entry = c->calls.used >= SETTINGS_CALLS_MAX;
     if (c->closing)
         err_set(err, ERR_CANCELED, "the client is being closed");
-    else if (c->threads && c->calls.used - c->n_kept >= c->settings.max_calls)
-        fault_refuse_now(err, "%u calls have no answer yet, the limit of this client (max_calls)",
-                         c->calls.used - c->n_kept);
-    else if (c->calls.used >= (c->threads ? SETTINGS_CALLS_MAX : c->settings.max_calls))
+    else if (urgent && c->n_urgent >= URGENT_MAX)
+        err_set(err, ERR_LIMIT, "%u urgent calls have no answer yet; no more at a time", c->n_urgent);
+    else if (!urgent && c->threads && open >= most)
+        fault_refuse_now(err, "%u calls have no answer yet, the limit of this client (max_calls)", open);
+    else if (no_entry || (!urgent && !c->threads && open + c->n_kept >= most))
         err_set(err, ERR_LIMIT,
-                "%u calls have no answer yet and %u answers are kept, the limit of this client (max_calls)",
-                c->calls.used - c->n_kept, c->n_kept);
+                "%u calls have no answer yet and %u answers are kept, the limit of this client (max_calls)", open,
+                c->n_kept);
     return !err->code;
 }
 
@@ -450,7 +483,7 @@ static int reserve(struct cadre_client *c, struct pending *p, const struct argum
         p->args = blob_lend(args->text, args->len);
         return 0;
     }
-    p->args = uplink_blob(c->uplinks.now, args->len, c->quota);
+    p->args = uplink_blob(c->uplinks.now, args->len, p->urgent ? NULL : c->quota);
     if (!p->args)
         return fault_refuse_now(err, "%s(): no room for %zu bytes of arguments: %zu bytes are waiting already",
                                 p->method, args->len, quota_used(c->quota));
@@ -461,13 +494,17 @@ static int reserve(struct cadre_client *c, struct pending *p, const struct argum
 int client_reserve(struct cadre_client *c, struct pending *p, const struct arguments *args, char **ret, struct err *err)
 {
     *ret = NULL;
+    if (p->urgent && args->len > COPY_MAX)
+        return err_set(err, ERR_LIMIT, "%s(): %zu bytes of arguments are too long for an urgent call; at most %d",
+                       p->method, args->len, COPY_MAX);
     return args->len > COPY_MAX || p->retry ? reserve(c, p, args, ret, err) : 0;
 }
 
 int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err)
 {
     bool fresh = c->turning || !is_stale(c);
-    bool now = fresh && list_empty(&c->waiting) && may_send(c);
+    bool first = list_empty(&c->urgent) && (p->urgent || list_empty(&c->waiting));
+    bool now = fresh && first && may_send(c, p->urgent);
     char *out = NULL;
     if (!p->args && !now) {
         if (reserve(c, p, args, &out, err) < 0)
@@ -544,6 +581,7 @@ struct cadre_client *client_new(struct settings *settings)
     c->joined = BUF_INIT(COPY_MAX + 1);
     c->result = BUF_INIT(c->settings.max_body);
     c->turned_ms = now_ms();
+    list_init(&c->urgent);
     list_init(&c->waiting);
     list_init(&c->canceled);
     list_init(&c->resting);
@@ -571,6 +609,7 @@ void client_end(struct cadre_client *c)
 {
     int64_t end = now_ms() + GOODBYE_MS;
     c->closing = c->turning = true; // callbacks come, and no work begins
+    fail_all(c, &c->urgent, say_closed, NULL, false);
     fail_all(c, &c->waiting, say_closed, NULL, false);
     fail_all(c, &c->canceled, say_canceled, NULL, false);
     fail_all(c, &c->resting, say_closed, NULL, false);

@@ -14,7 +14,8 @@ size_t client_turn(struct cadre_client *c, int64_t timeout_ms); // returns how m
 // The first half of a turn. Returns how long the loop may sleep, negative: for ever.
 int64_t client_flush(struct cadre_client *c);
 
-bool client_may_start(const struct cadre_client *c, struct err *err);
+uint32_t client_open_calls(const struct cadre_client *c); // without an answer, and not urgent
+bool client_may_start(const struct cadre_client *c, bool urgent, struct err *err);
 // Memory for arguments that are too long for the queue. Before the call is submitted, the caller writes them to *ret,
 // unless that is NULL. Nobody else sees them until then.
 int client_reserve(struct cadre_client *c, struct pending *p, const struct arguments *args, char **ret,

@@ -13,13 +13,14 @@ struct cadre_client {
     struct quota *quota; // for arguments that wait and results that come in
     struct uplinks uplinks;
     struct pendings calls;
-    struct list waiting;              // not sent yet, in the order of their starts
+    struct list urgent, waiting;      // not sent yet, in the order of their starts; the urgent ones go first
     struct list canceled;             // canceled before they were sent
     struct list resting;              // failed, to be sent again
     struct list buffers;              // batches that are being made, or are complete (buffer.h)
     struct list finished, handed_out; // kept answers (future.h)
     struct list notices;              // of watched calls that were answered (future.h)
     uint32_t n_kept, n_promised;      // kept answers, and calls whose answers will be kept
+    uint32_t n_urgent;                // urgent calls without an answer
     struct blob *taken;               // the result that was taken last
     struct deadlines deadlines;
     struct loop_timer *timer; // for the first of them ...

@@ -13,7 +13,7 @@
 enum { PENDING_METHOD_MAX = 63, PENDING_GROUP_MAX = 127 };
 
 struct pending {
-    struct list link;         // waiting, or sent
+    struct list link;         // urgent, waiting, or sent
     struct deadline deadline; // may be in none
     uint64_t id;              // 0 = a free entry
     uint32_t entry;           // private: its number, from 1
@@ -21,6 +21,7 @@ struct pending {
     bool lengthy;             // some of its arguments may still wait although it was sent
     bool rests;               // it waits until its deadline, then it is tried again
     bool lends;               // its arguments are the caller's, who gets them back with the answer
+    bool urgent;              // it waits for the connection only
     bool refuse, quiet;
     bool keep, answered; // answered: only if its answer is kept
     bool watched;        // cadre_client_next() returns it

@@ -274,6 +274,8 @@ def _begin(client, request):
     scratch, ref, again = lib.Scratch.get(), byref(request), True
     try:
         while _start(client._open_handle(), ref, scratch.id_ref, scratch.error_ref) != lib.OK:
+            if request.urgent:  # it waits for no other call
+                raise _errors.of_struct(scratch.error)
             again = client._make_room(scratch.error, again)
         return scratch.id.value
     finally:

@@ -13,7 +13,7 @@ import weakref
 from ctypes import byref
 from typing import NamedTuple
 
-from . import _errors, _options, _printing, _renewal, _supply, _task, _ways
+from . import _call, _errors, _options, _printing, _renewal, _supply, _task, _ways
 from . import _library as lib
 from ._future import Future
 from ._group import Group
@@ -341,6 +341,14 @@ class Client:
     def _ask(self, method, name, args, timeout=None):
         """Sends a request about an object with that name that no worker answers."""
         return Group(self, name, trust=False).call(method, args=args, timeout=timeout)
+
+    def _ask_first(self, method, name, args, timeout):
+        """The same, before all calls that wait to be sent. No limit of calls holds it back, and `pending` does not count
+        it.
+        """
+        urgent = _call.Method(name, None, method, {"timeout": timeout})
+        urgent.request.urgent = 1
+        return _call.start(self, urgent, (), {"args": args})._result_or_give_up()
 
     def _is_mine(self):
         """Whether the library still has the call, and this process is not a child that was forked later."""

@@ -54,7 +54,7 @@ class Request(Structure):
                 ("retry_on", c_char_p), ("idempotent", c_int), ("no_result", c_int), ("keep", c_int),
                 ("role", c_char_p), ("via", c_char_p), ("traceparent", c_char_p), ("by_reference", c_int),
                 ("pin", c_int), ("lend", c_int), ("positional", c_int),
-                ("lazy", c_int)]
+                ("lazy", c_int), ("urgent", c_int)]
 
 
 CANCELED = ctypes.CFUNCTYPE(c_int, c_void_p)

@@ -119,13 +119,35 @@ def _misfit(words):
     return _errors.Invalid(f"the results do not fit together: {words}", may_have_run=True)
 
 
+def _are_alike(a, b):
+    """Whether two dtypes are the same. Of text and bytes in numpy, the longest value decides the dtype, so it may differ."""
+    kind = getattr(a, "kind", "")
+    return a == b or kind in ("U", "S") and kind == getattr(b, "kind", "")
+
+
 def _check_alike(name, values):
     """All but the rows of tensors must be alike. An error says the same as the proxy, which joins batches."""
     first = values[0]
     for rank, v in enumerate(values):
-        if v.dtype != first.dtype or len(v.shape) != len(first.shape) or v.shape[1:] != first.shape[1:]:
+        if not _are_alike(v.dtype, first.dtype) or len(v.shape) != len(first.shape) or v.shape[1:] != first.shape[1:]:
             raise _misfit(f"{name} is {_words(first)} of rank 0, {_words(v)} of rank {rank}; only the first "
                           "dimension may differ")
+
+
+def _concatenated(values):
+    """One of tensors or arrays that are alike."""
+    first = values[0]
+    if isinstance(first, Tensor):
+        _row_size(first, may_have_run=True)
+        rows = sum(v.shape[0] for v in values)
+        return Tensor(first.dtype, (rows, *first.shape[1:]), b"".join(v.data for v in values))
+    if _is_tensor(first):
+        import torch
+
+        return torch.cat(values)
+    import numpy
+
+    return numpy.concatenate(values)
 
 
 def _join_named(what, values):
@@ -148,27 +170,17 @@ def join(values, name="a tensor"):
     if _is(first, "tensordict", "TensorDict"):
         rows = sum(v.batch_size[0] for v in values)
         return type(first)(_join_named("tensor", [dict(v.items()) for v in values]), batch_size=[rows])
-    if _is_tensor(first):
-        import torch
-
-        if first.is_nested:
-            return _nested([t for v in values for t in v.unbind()], first)
+    if _is_tensor(first) and first.is_nested:
+        return _nested([t for v in values for t in v.unbind()], first)
+    is_array = isinstance(first, Tensor) or _is_tensor(first) or _is(first, "numpy", "ndarray")
+    if is_array and len(first.shape):
         _check_alike(name, values)
-        return torch.cat(values)
-    if _is(first, "numpy", "ndarray"):
-        import numpy
-
-        return numpy.concatenate(values)
+        return _concatenated(values)
     if isinstance(first, Batch):
         if any(v.meta != first.meta for v in values):
             raise _misfit("their batches differ in `meta`")
         return Batch(_join_named("tensor", [v.tensors for v in values]),
                      columns=_join_named("column", [v.columns for v in values]), meta=first.meta)
-    if isinstance(first, Tensor) and first.shape:
-        _check_alike(name, values)
-        _row_size(first, may_have_run=True)
-        rows = sum(v.shape[0] for v in values)
-        return Tensor(first.dtype, (rows, *first.shape[1:]), b"".join(v.data for v in values))
     if isinstance(first, list):
         return [item for v in values for item in v]
     raise _errors.Invalid(f"a {type(first).__name__} has no rows to join: return a batch, tensors or lists, or call with "

@@ -206,6 +206,10 @@ typedef struct cadre_client_request {
     int lend;
     int positional; // 1: if args is a list that is split, it has one list per argument, not one per rank
     int lazy;       // 1, for a `threaded` client: the thread that starts the call waits for it next, and sends it then
+    // 1: the call goes before all others that are not sent yet, and no limit of calls or bytes holds it back. max_calls
+    // and cadre_client_pending() do not count it. For short requests to the operator that must not be late, such as
+    // group.renew. CADRE_CLIENT_LIMIT: 16 of them have no answer yet, or its args have more than 16 KiB.
+    int urgent;
 } cadre_client_request;
 
 static inline void cadre_client_options_init(cadre_client_options *o)
@@ -357,8 +361,8 @@ CADRE_CLIENT_API int cadre_client_fd(const cadre_client *c);
 CADRE_CLIENT_API int cadre_client_timeout_ms(cadre_client *c);
 CADRE_CLIENT_API size_t cadre_client_process(cadre_client *c); // does not wait; returns how many were answered
 
-CADRE_CLIENT_API int cadre_client_connected(const cadre_client *c);          // 1: the proxy has sent WELCOME
-CADRE_CLIENT_API size_t cadre_client_pending(const cadre_client *c);         // calls without an answer
+CADRE_CLIENT_API int cadre_client_connected(const cadre_client *c);  // 1: the proxy has sent WELCOME
+CADRE_CLIENT_API size_t cadre_client_pending(const cadre_client *c); // calls without an answer that are not urgent
 CADRE_CLIENT_API const char *cadre_client_code_name(cadre_client_code code); // "NOT_FOUND"
 CADRE_CLIENT_API const char *cadre_client_version(void);
 // The name of a mode, by its number from 1: "ONE_TO_ALL", "ALL"; NULL if there is no such mode.

@@ -56,8 +56,8 @@ class Directory:
 
     @_tells
     async def drop(self, ids):
-        """A process no longer has these references."""
-        ids = list(ids)
+        """A process no longer has these references. Returns the groups of actors that ended for it."""
+        ids, ended = list(ids), []
         while ids:
             name = ids.pop()
             value = self.values.get(name)
@@ -68,8 +68,9 @@ class Directory:
                 del self.values[name]
                 self.bytes -= value.size
                 ids += value.inner
-                if name in self.actors:
-                    await self.close(name)
+                if name in self.actors and await self.close(name):
+                    ended.append(self.actors[name]["group"])
+        return ended
 
     @_tells
     async def put(self, name, kind, body, inner=()):
@@ -207,10 +208,12 @@ class Directory:
         return not living
 
     async def close(self, actor):
-        """Nobody has a handle of the actor any more."""
+        """Nobody has a handle of the actor any more. Returns whether no actor of its group lives any more."""
         record = self.actors[actor]
-        if await self.ended(actor, "its last handle was dropped"):  # also if it has crashed: its group is still there
+        last = await self.ended(actor, "its last handle was dropped")
+        if last:  # also if it has crashed: its group is still there
             await asyncio.get_running_loop().run_in_executor(None, self.end_group, record["group"])
+        return last
 
     def end_group(self, group):
         if self.client is None:

@@ -70,12 +70,15 @@ class Session:
         """
         future = self.start(method, *args)
         if future is not None:
-            future.add_done_callback(functools.partial(self._told, keeps))
+            future.add_done_callback(functools.partial(self._told, method, keeps))
 
-    def _told(self, _keeps, future):
+    def _told(self, method, _keeps, future):
         error = future.exception()
+        if error is None and method == "drop":
+            for group in future.result():  # which this process may have made, and which the directory has deleted
+                self.client._renewal.remove("group", group)
         if error is not None and not self.closed and not isinstance(error, (_errors.NotFound, _errors.Gone)):
-            print(f"cadre.ray: the other processes of this program do not learn of {future._method.name}(): {error}",
+            print(f"cadre.ray: the other processes of this program do not learn of {method}(): {error}",
                   file=sys.stderr, flush=True)  # not of NotFound and Gone: the program has ended
 
     def later(self, f, *args):

@@ -145,6 +145,23 @@ static void a_client_that_creates_much_is_not_read_for_a_while(void **state)
     assert_true(w->c.session->peer.read);
 }
 
+static void calls_hold_back_no_renewal(void **state)
+{
+    struct world *w = *state;
+    uint32_t calls = fixture_limits.session_calls, id = calls;
+    for (uint32_t i = 1; i <= calls; i++)
+        sends(w, (struct call_text){.id = i, .rank = 0, .head = ADD});
+    sends_group(w, ++id, CREATE, "{}");
+    hears_about(w, "101 ERROR THROTTLED", "100 calls of this connection have no answer yet");
+    for (size_t i = 0; i < GROUP_CHANGES_MAX; i++)
+        sends_group(w, ++id, "{\"method\":\"group.renew\"}", "{}");
+    hears_nothing(w);
+    sends_group(w, ++id, "{\"method\":\"group.renew\"}", "{}");
+    hears_about(w, "166 ERROR THROTTLED", "creating or deleting 64 groups already");
+    group_change_answer(router_group_change(&w->f.router), "null", 4);
+    hears(w, "102 RESULT null");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +172,7 @@ int main(void)
         PROXY_TEST(the_client_pays_for_a_manifest_until_it_is_answered),
         PROXY_TEST(a_manifest_without_room_is_refused),
         PROXY_TEST(a_client_that_creates_much_is_not_read_for_a_while),
+        PROXY_TEST(calls_hold_back_no_renewal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -280,10 +280,19 @@ static void refuses_to_renew(const char *args, const void *lifetime, enum err_co
     assert_true(stub_quiet(t.client));
 }
 
+static void a_replica_that_is_starting_does_not_say_what_is_deleted(void **state)
+{
+    (void)state;
+    refuses_to_renew("{\"group\":\"llama\",\"uid\":\"u-1\"}", &session, ERR_UNAVAILABLE,
+                     "this replica is starting and has not read all workergroups yet");
+}
+
 static void nothing_else_is_renewed(void **state)
 {
     (void)state;
     create(BOUND, &session);
+    store_list_begin(t.stores[KIND_PLACEMENTGROUP]);
+    store_list_swap(t.stores[KIND_PLACEMENTGROUP], "1");
     refuses_to_renew("{\"group\":\"llama\",\"uid\":\"u-2\"}", &other, ERR_NOT_FOUND,
                      "WorkerGroup ml/llama cannot be renewed: it has been deleted");
     refuses_to_renew("{\"placementGroup\":\"llama\",\"uid\":\"u-1\"}", &other, ERR_NOT_FOUND,
@@ -533,6 +542,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_request_takes_it_over, setup, teardown),
         cmocka_unit_test_setup_teardown(another_request_does_not, setup, teardown),
         cmocka_unit_test_setup_teardown(its_client_renews_it_in_another_session, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_replica_that_is_starting_does_not_say_what_is_deleted, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_else_is_renewed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_detached_one_needs_no_session, setup, teardown),
         cmocka_unit_test_setup_teardown(a_single_request_has_no_session, setup, teardown),

@@ -138,6 +138,66 @@ static void no_more_in_flight_than_the_proxy_allows(void **state)
     assert_int_equal(cadre_client_pending(f->client), 4);
 }
 
+static cadre_client_code start_urgent(struct fixture *f, const char *method, const char *args, size_t len)
+{
+    cadre_client_request r;
+    cadre_client_request_init(&r, method);
+    r.args = (cadre_client_json){args, len};
+    r.timeout_ms = LONG_MS;
+    r.done = on_done;
+    r.ctx = f;
+    r.urgent = 1;
+    return cadre_client_start(f->client, &r, NULL, &f->error);
+}
+
+static void an_urgent_call_waits_for_no_other(void **state)
+{
+    struct fixture *f = *state;
+    f->proxy.welcome = "{\"maxCalls\":3}";
+    f->options.max_calls = 5;
+    open_client(f);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(start(f, "mute", "[]", 2), CADRE_CLIENT_OK);
+    while (f->client->uplinks.now->n_sent < 3)
+        cadre_client_wait(f->client, 50);
+    assert_int_equal(start(f, "echo", "[1]", 3), CADRE_CLIENT_LIMIT);
+    size_t left = quota_left(f->client->quota);
+    assert_true(quota_charge(f->client->quota, left));
+    f->client->turned_ms = 0; // the socket must be read first, so it is queued
+    assert_int_equal(start_urgent(f, "echo", "[1]", 3), CADRE_CLIENT_OK);
+    quota_refund(f->client->quota, left);
+    assert_int_equal(cadre_client_pending(f->client), 5);
+    while (!f->answered)
+        cadre_client_wait(f->client, LONG_MS);
+    assert_int_equal(start_urgent(f, "echo", "[1]", 3), CADRE_CLIENT_OK);
+    while (f->answered < 2)
+        cadre_client_wait(f->client, LONG_MS);
+    assert_int_equal(f->failed, 0);
+    assert_int_equal(cadre_client_pending(f->client), 5);
+    assert_int_equal(f->client->uplinks.now->n_sent, 3);
+}
+
+static void urgent_calls_are_few_and_short(void **state)
+{
+    static char args[(16 << 10) + 1];
+    struct fixture *f = *state;
+    memset(args, ' ', sizeof args);
+    args[0] = '[';
+    args[sizeof args - 1] = ']';
+    open_client(f);
+    assert_int_equal(start_urgent(f, "mute", args, sizeof args), CADRE_CLIENT_LIMIT);
+    assert_non_null(strstr(f->error.message, "16385 bytes of arguments are too long for an urgent call"));
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(start_urgent(f, "mute", "[]", 2), CADRE_CLIENT_OK);
+    assert_int_equal(start_urgent(f, "mute", "[]", 2), CADRE_CLIENT_LIMIT);
+    assert_non_null(strstr(f->error.message, "16 urgent calls have no answer yet"));
+    assert_int_equal(start(f, "mute", "[]", 2), CADRE_CLIENT_OK);
+    cadre_client_close(f->client);
+    f->client = NULL;
+    assert_int_equal(f->answered, 17);
+    assert_int_equal(f->error.code, CADRE_CLIENT_CANCELED);
+}
+
 static void long_arguments_and_long_results(void **state)
 {
     struct fixture *f = *state;
@@ -377,6 +437,8 @@ int main(void)
         T(a_thousand_at_a_time),
         T(no_more_than_max_calls),
         T(no_more_in_flight_than_the_proxy_allows),
+        T(an_urgent_call_waits_for_no_other),
+        T(urgent_calls_are_few_and_short),
         T(long_arguments_and_long_results),
         T(lent_arguments_are_not_copied),
         T(lent_arguments_come_back_with_a_call_that_is_canceled_while_they_go_out),

@@ -363,6 +363,22 @@ static void answers_that_are_kept_leave_room_for_calls(void **state)
     takes(f, ids[9], "[1]");
 }
 
+static void an_urgent_call_overtakes_a_thousand(void **state)
+{
+    struct fixture *f = *state;
+    cadre_client_request r = request_of("echo");
+    uint64_t id;
+    open_threaded(f);
+    for (int i = 0; i < 1001; i++) // as many as are sent at a time, and one more
+        begin(f, "mute", J("[]"));
+    r.args = J("[1]");
+    r.keep = r.urgent = 1;
+    assert_int_equal(cadre_client_start(f->client, &r, &id, &f->error), CADRE_CLIENT_OK);
+    takes(f, id, "[1]");
+    assert_int_equal(cadre_client_pending(f->client), 1001);
+    cadre_client_shut(f->client);
+}
+
 // Arguments whose copy does not go on until the test lets it: the kernel tells the test that a thread reads the second
 // half, and the thread waits until the test has filled it.
 static struct {
@@ -467,6 +483,7 @@ int main(void)
         CASE(a_callback_uses_and_shuts_it),
         CASE(it_is_not_shut_inside_done),
         CASE(answers_that_are_kept_leave_room_for_calls),
+        CASE(an_urgent_call_overtakes_a_thousand),
         CASE(others_call_while_one_copies_long_arguments),
         CASE(the_connection_changes_while_one_copies_long_arguments),
         CASE(one_that_copies_long_arguments_is_told_that_it_is_shut),

@@ -538,6 +538,14 @@ class Watched(GroupCase):
         self.assertEqual(got, ["none"])
         self.assertEqual(self.group.call("trace"), "none")
 
+    def test_what_keeps_objects_waits_for_no_call(self):
+        with self.local.connect(max_calls=1) as client:
+            held = client.group("g").start("hold")
+            answer = "no cluster"  # of a run that makes no groups
+            self.fails(cadre.Invalid, answer, client._ask_first, "group.renew", "g", {"group": "g", "uid": "u"}, SLOW_S)
+            self.assertEqual(client.pending, 1)
+            held.cancel()
+
     def signal_to_who_waits(self, signo):
         """A thread that sends this signal once the main thread is in the package, and had time to wait there."""
         folder, main_thread = os.path.dirname(cadre.__file__), threading.main_thread().ident

@@ -69,7 +69,7 @@ class Header(unittest.TestCase):
     def test_every_option_of_c_has_a_name_here(self):
         from cadre import _options
         own = {"size", "method", "group", "role", "args", "per_rank", "n_per_rank", "batch", "batch_len", "done", "ctx",
-               "keep", "via", "lend", "lazy", "positional"}  # what calls set themselves; `via` is of workers
+               "keep", "via", "lend", "lazy", "urgent", "positional"}  # what calls set themselves; `via` is of workers
         self.assertEqual({m for m, _ in _options.CALL.values()}, {f[0] for f in _library.Request._fields_} - own)
         own = {"size", "address", "on_connection", "on_output", "ctx", "threaded"}
         self.assertEqual({m for m, _ in _options.CONNECT.values()}, {f[0] for f in _library.Options._fields_} - own)

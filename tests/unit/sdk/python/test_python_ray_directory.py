@@ -153,10 +153,18 @@ class Ending(unittest.TestCase):
             await directory.ended("actor", "it has crashed")
             self.assertIsNone(await directory.find("one", "n"))
             directory.end_group.assert_not_called()
-            await directory.drop(["actor"])
-            return directory.end_group.call_args_list
+            return await directory.drop(["actor"]), directory.end_group.call_args_list
 
-        self.assertEqual(asyncio.run(deleted()), [unittest.mock.call("g")])
+        self.assertEqual(asyncio.run(deleted()), (["g"], [unittest.mock.call("g")]))
+
+    def test_a_group_ends_with_the_last_of_its_actors(self):
+        async def dropped():
+            directory = Directory()
+            directory.end_group = unittest.mock.Mock()
+            await directory.enter_gang(["a", "b"], ["", ""], {"namespace": "n", "group": "g", "detached": False})
+            return await directory.drop(["a", "unknown"]), await directory.drop(["b"])
+
+        self.assertEqual(asyncio.run(dropped()), ([], ["g"]))
 
 
 class Fetching(unittest.TestCase):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of cadre.ray that runs in the program: its calls, its tasks, and what it tells the directory."""
 
+import concurrent.futures
 import gc
 import io
 import os
@@ -241,6 +242,17 @@ class Alone(unittest.TestCase):
         self.assertFalse(thread.is_alive())
         while ended.get(timeout=5) != "outer":
             pass
+        session.close()
+
+    def test_a_group_that_ended_with_its_last_handle_is_not_renewed(self):
+        from cadre.ray import _session
+
+        client, future = unittest.mock.Mock(), concurrent.futures.Future()
+        client.group.return_value.start.return_value = future
+        session = _session.Session(client, {"namespace": "n", "directory": "d"}, driver=True)
+        session.tell("drop", ["actor"])
+        future.set_result(["g"])
+        client._renewal.remove.assert_called_once_with("group", "g")
         session.close()
 
     def calls(self, **info):

@@ -5,9 +5,11 @@ connection.
 """
 
 import queue
+import sys
 import threading
 import unittest
 import unittest.mock
+import warnings
 
 from cadre import _errors, _renewal
 from python_case import SLOW_S, main
@@ -25,7 +27,7 @@ class Operator:
     def __init__(self):
         self.asked, self.answers = queue.Queue(), queue.Queue()
 
-    def _ask(self, method, name, args, timeout):
+    def _ask_first(self, method, name, args, timeout):
         self.asked.put((method, name, args))
         answer = self.answers.get(timeout=SLOW_S)
         if answer is not None:
@@ -70,18 +72,18 @@ class Renewing(unittest.TestCase):
         for _ in range(2):
             self.renewal.remove("group", "b")
             self.renewal.connected()
-            self.hears("a")
             self.operator.hears("p", "u", kind="placementGroup")
+            self.hears("a")
             self.rests()
 
     def test_what_an_ended_session_has_renewed_is_renewed_again(self):
         self.made("a", "b")
         self.renewal.connected()
-        self.hears("a")
-        asked = self.operator.asked.get(timeout=SLOW_S)  # "b" waits for its answer
+        self.hears("b")
+        asked = self.operator.asked.get(timeout=SLOW_S)  # "a" waits for its answer
         self.renewal.connected()
         self.operator.answers.put(error(_errors.Unavailable))
-        self.assertEqual(asked[1], "b")
+        self.assertEqual(asked[1], "a")
         self.hears("b")
         self.hears("a")
         self.rests()
@@ -96,18 +98,47 @@ class Renewing(unittest.TestCase):
     def test_it_is_tried_again_unless_the_object_is_deleted(self):
         self.made("a", "b", "c")
         self.renewal.connected()
-        self.hears("a", error(_errors.Unavailable))
-        self.hears("b", error(_errors.Forbidden))
         self.hears("c")
-        self.hears("a", error(_errors.NotFound))  # a replica may not know it yet
+        with self.assertWarnsRegex(RuntimeWarning, "the group b cannot be renewed, so the operator deletes it .*: another user"):
+            self.hears("b", _errors.Forbidden("another user created it"))
+            self.hears("a", error(_errors.Unavailable))
+            self.hears("a", error(_errors.NotFound))  # it is new, so a replica may not know it yet
         self.assertEqual(self.operator.asked.get(timeout=SLOW_S)[1], "a")
-        self.renewal._known_by = 0
-        self.operator.answers.put(error(_errors.NotFound))
-        self.rests()
+        with unittest.mock.patch.object(_renewal, "_UNKNOWN_S", 0):
+            self.operator.answers.put(error(_errors.NotFound))
+            self.rests()
         self.renewal.connected()
-        self.hears("b")  # this session may have the right
         self.hears("c")
+        self.hears("b")  # this session may have the right
         self.rests()
+
+    def test_what_has_long_been_deleted_is_asked_for_once(self):
+        self.made("a", "b")
+        with unittest.mock.patch.object(_renewal, "_UNKNOWN_S", 0):
+            self.renewal.connected()
+            self.hears("b", error(_errors.NotFound))
+            self.hears("a")
+            self.rests()
+        self.renewal.connected()
+        self.hears("a")
+        self.rests()
+
+    def test_one_that_is_made_again_is_new(self):
+        self.made("a", "b", "a")
+        self.renewal.connected()
+        self.hears("a")
+        self.hears("b")
+        self.rests()
+
+    def test_a_refusal_ends_no_other_renewal_if_warnings_are_errors(self):
+        self.made("a", "b")
+        with warnings.catch_warnings(), unittest.mock.patch.object(sys, "excepthook") as shown:
+            warnings.simplefilter("error")
+            self.renewal.connected()
+            self.hears("b", _errors.Invalid("it is detached"))
+            self.hears("a")
+            self.rests()
+        self.assertIn("the group b cannot be renewed", str(shown.call_args.args[1]))
 
     def test_a_thread_that_cannot_start_is_started_later(self):
         self.made("a")

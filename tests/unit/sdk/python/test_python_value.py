@@ -253,6 +253,23 @@ if PACKAGE == "numpy":
                 self.assertEqual(a.tolist(), b.tolist())
                 b[...] = b  # may be written
 
+        def test_arrays_that_do_not_fit_are_not_joined(self):
+            import numpy
+
+            for pattern, arrays in (
+                    (r"x is int64\[2\] of rank 0, float32\[1\] of rank 1", (numpy.zeros(2, "i8"), numpy.zeros(1, "f4"))),
+                    (r"x is int64\[1, 2\] of rank 0, int64\[1, 3\] of rank 1", (numpy.zeros((1, 2), "i8"), numpy.zeros((1, 3), "i8"))),
+                    (r"x is int64\[2\] of rank 0, int64\[2, 1\] of rank 1", (numpy.zeros(2, "i8"), numpy.zeros((2, 1), "i8"))),
+                    (r"x is <U1\[1\] of rank 0, \|S1\[1\] of rank 1", (numpy.array(["a"]), numpy.array([b"a"])))):
+                with self.assertRaisesRegex(cadre.Invalid, f"do not fit together: {pattern}") as e:
+                    _split.join(arrays, "x")
+                self.assertTrue(e.exception.may_have_run)
+            with self.assertRaisesRegex(cadre.Invalid, "a ndarray has no rows to join") as e:
+                _split.join([numpy.array(1), numpy.array(2)])
+            self.assertTrue(e.exception.may_have_run)
+            self.assertEqual(_split.join([numpy.array(["a"]), numpy.array(["bcd"])]).tolist(), ["a", "bcd"])
+            self.assertEqual(_split.join([numpy.ones((1, 2)), numpy.ones((0, 2))]).tolist(), [[1, 1]])
+
         def test_a_long_array_is_not_copied_on_its_way(self):
             import numpy
 
@@ -506,6 +523,14 @@ if PACKAGE == "torch":
             back = _split.join(pieces)
             self.assertEqual([t.tolist() for t in back["ids"].unbind()], [t.tolist() for t in rows])
             self.assertTrue(torch.equal(back["x"], value["x"]))
+
+        def test_tensors_that_do_not_fit_are_not_joined(self):
+            import torch
+
+            with self.assertRaisesRegex(cadre.Invalid, r"x is torch.int64\[1\] of rank 0, torch.float32\[1\] of rank 1"):
+                _split.join([torch.tensor([1]), torch.tensor([1.0])], "x")
+            with self.assertRaisesRegex(cadre.Invalid, "a Tensor has no rows to join"):
+                _split.join([torch.tensor(1), torch.tensor(2)])
 
         def test_no_copy_is_made(self):
             import torch
