@@ -473,8 +473,7 @@ void connection_closed(void *gateway, struct ws_session *ws, unsigned code, cons
     c->lost = code == FRAME_CLOSE_ABNORMAL;
     c->gave_up = code == FRAME_CLOSE_POLICY;
     c->cut = c->lost && *reason ? reason : NULL;
-    c->done =
-        c->state == CONNECTION_SERVED && code == FRAME_CLOSE_NORMAL && !c->told; // told: it moves to another replica
+    c->done = c->state == CONNECTION_SERVED && code == FRAME_CLOSE_NORMAL;
     log_debug("disconnected", "who", c->name, "peer", c->address, "code", log_i64(code), "reason", reason, NULL);
     connection_free(c);
 }
