@@ -138,11 +138,16 @@ int draft_read(const char *args, const char *ns, const char *user, int64_t now_m
     return 0;
 }
 
-int draft_check_renewal(const char *uid, const char *wanted, bool bound, bool has_session, struct err *err)
+int draft_check_renewal(const struct renewed *o, const char *wanted, bool has_session, struct err *err)
 {
-    if (!uid || !str_eq(uid, wanted))
-        return err_set(err, ERR_NOT_FOUND, "it has been deleted");
-    if (!bound)
+    if (!str_eq(o->uid, wanted))
+        return err_set(err, ERR_NOT_FOUND,
+                       o->late ? "none with this UID is here: it has been deleted, or this replica does not know it "
+                                 "yet; try again for 30 s"
+                               : "it has been deleted");
+    if (o->deleting)
+        return err_set(err, ERR_NOT_FOUND, "it is being deleted");
+    if (!o->bound)
         return err_set(err, ERR_INVALID, "it is detached, so it needs no session");
     return has_session ? 0 : err_set(err, ERR_INVALID, "a single request has no session: open a websocket");
 }

@@ -23,6 +23,14 @@ struct draft {
     const char *manifest; // JSON
 };
 
+// An object that a session wants to renew, as this process knows it.
+struct renewed {
+    const char *uid; // NULL = there is none
+    bool bound;      // it ends with a session
+    bool deleting;
+    bool late; // this process may learn late about a new object
+};
+
 // ERR_INVALID says what is wrong with the arguments. ERR_FORBIDDEN names the other namespace. ERR_LIMIT says that the
 // arguments are nested too deep. Strings are in the arena.
 int draft_read(const char *args, const char *ns, const char *user, int64_t now_ms, struct arena *a, struct draft *ret,
@@ -34,9 +42,9 @@ int draft_read_name(const char *args, const char *method, struct arena *a, enum 
 // ERR_INVALID.
 int draft_read_renew(const char *args, struct arena *a, enum kind *ret_kind, const char **ret_name,
                      const char **ret_uid, struct err *err);
-// Whether a session can renew the object: the one with the UID `uid` (NULL = there is none), while the client means
-// `wanted`. bound: it ends with a session. ERR_NOT_FOUND, ERR_INVALID.
-int draft_check_renewal(const char *uid, const char *wanted, bool bound, bool has_session, struct err *err);
+// Whether a session can renew this object, while the client means the one with the UID `wanted`. ERR_NOT_FOUND,
+// ERR_INVALID.
+int draft_check_renewal(const struct renewed *o, const char *wanted, bool has_session, struct err *err);
 // ERR_INVALID if the draft belongs to a session, and there is none.
 int draft_check_session(const struct draft *d, bool has_session, struct err *err);
 // Returns the answer to group.create.

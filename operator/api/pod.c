@@ -60,7 +60,7 @@ static const struct json_table containers_table = JSON_TABLE(struct status_view,
 
 bool pod_is_foreign(const struct json *root)
 {
-    return !json_get(json_get(json_get(root, "metadata"), "labels"), "cadre.dev/group");
+    return !json_get(json_get(json_get(root, "metadata"), "labels"), LABEL_GROUP);
 }
 
 // If a node is silent, the node controller sets Ready of its pods to False. It sets no reason, and does not change

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods, reduced to what the cluster's accounting and our own groups need. For other pods (no label cadre.dev/group),
+// Pods, reduced to what the cluster's accounting and our own groups need. For other pods (no LABEL_GROUP),
 // only these fields are kept, about 0.5 KiB: name, namespace, uid, resourceVersion, times, node, pin, priority,
 // requests and phase. The operator's own pods also keep their labels.
 #pragma once
 
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
+
+#define LABEL_GROUP "cadre.dev/group" // of our own pods: the name of their gang
 
 struct json;
 
@@ -55,4 +57,4 @@ static inline bool pod_terminal(const struct pod *p)
 
 // For object_decode().
 int pod_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
-bool pod_is_foreign(const struct json *root); // no label cadre.dev/group
+bool pod_is_foreign(const struct json *root); // no LABEL_GROUP

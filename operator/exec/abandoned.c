@@ -28,6 +28,13 @@ struct renewal {
     int64_t seen_ms;            // when this renewal arrived, by the monotonic clock
 };
 
+// A deletion that has no answer yet.
+struct deletion {
+    struct abandoned *abandoned;
+    const struct object *group; // referenced; the version that is deleted
+    int64_t seen_ms;            // when its renewal arrived
+};
+
 static const char *renewed(const struct object *group)
 {
     return group->meta.deleted_ms ? NULL : labels_get(&group->meta.annotations, ANNOTATION_SESSION_RENEWED);
@@ -81,27 +88,58 @@ static void on_group(void *ctx, const struct object *old, const struct object *g
         forget(a, r);
 }
 
-static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
+static void deletion_free(struct deletion *d)
 {
-    struct abandoned *a = ctx;
-    (void)response;
-    a->in_flight--;
-    if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_CANCELED)
-        log_warn("an object of a session that has ended cannot be deleted; the operator tries again", "error", err->msg,
-                 NULL);
+    d->abandoned->in_flight--;
+    object_unref(d->group);
+    free(d);
 }
 
-static void drop(struct abandoned *a, const struct object *group)
+// Any write makes a conflict, for example of the status. Only a renewal keeps the object.
+static void on_conflict(const struct deletion *d)
 {
+    struct abandoned *a = d->abandoned;
+    struct renewal *r = map_get(&a->by_uid, d->group->meta.uid);
+    bool renewed_since = r && !str_eq(renewed(r->group), renewed(d->group));
+    log_debug(renewed_since ? "an object was renewed while it was being deleted: it stays"
+                            : "an object of a session that has ended was changed while it was being deleted; the "
+                              "operator tries again soon",
+              "kind", kind_info(d->group->kind)->kind, "namespace", d->group->meta.ns, "name", d->group->meta.name,
+              NULL);
+    if (!r || renewed_since)
+        return;
+    r->seen_ms = d->seen_ms;
+    list_remove(&r->link);
+    list_insert_before(a->renewals.next, &r->link); // the next look finds it
+    look_again(a);
+}
+
+static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
+{
+    struct deletion *d = ctx;
+    (void)response;
+    if (err->code == ERR_CONFLICT)
+        on_conflict(d);
+    else if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CANCELED)
+        log_warn("an object of a session that has ended cannot be deleted; the operator tries again", "error", err->msg,
+                 NULL);
+    deletion_free(d);
+}
+
+static void drop(struct abandoned *a, const struct renewal *old)
+{
+    const struct object *group = old->group;
     const struct meta *m = &group->meta;
+    struct deletion *d = xmalloc(sizeof *d);
+    *d = (struct deletion){.abandoned = a, .group = object_ref(group), .seen_ms = old->seen_ms};
     struct kube_request r = request_delete(group);
     r.resource_version = m->resource_version; // a renewal that we have not seen keeps the object
     log_info("the session that created this object has ended: deleting the object", "kind",
              kind_info(group->kind)->kind, "namespace", m->ns, "name", m->name, "user",
              labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);
     a->in_flight++;
-    if (!kube_send(a->client, &r, 0, on_deleted, a))
-        a->in_flight--;
+    if (!kube_send(a->client, &r, 0, on_deleted, d))
+        deletion_free(d);
 }
 
 static void look(void *ctx)
@@ -111,8 +149,8 @@ static void look(void *ctx)
         struct renewal *r = CONTAINER_OF(a->renewals.next, struct renewal, link);
         if (loop_now_ms(a->loop) - r->seen_ms < a->after_ms)
             break;
-        drop(a, r->group);
-        saw(a, r); // if the deletion fails, it is tried again after after_ms
+        drop(a, r);
+        saw(a, r); // if the deletion fails, it is tried again after after_ms; after a conflict, sooner
     }
     look_again(a);
 }
@@ -131,9 +169,10 @@ struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, s
 
 void abandoned_start(struct abandoned *a)
 {
+    int64_t now = loop_now_ms(a->loop);
     a->running = true;
     LIST_FOREACH(l, &a->renewals)
-        CONTAINER_OF(l, struct renewal, link)->seen_ms = loop_now_ms(a->loop);
+        CONTAINER_OF(l, struct renewal, link)->seen_ms = now;
     look_again(a);
 }
 

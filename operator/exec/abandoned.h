@@ -12,7 +12,8 @@ enum { ABANDONED_AFTER_MS = 120 * 1000 };
 struct abandoned;
 
 // Subscribes to the stores of WorkerGroups and PlacementGroups. `stores` is indexed by enum kind. An object is deleted
-// after `after_ms` without a renewal.
+// after `after_ms` without a renewal. If another write is in the way of the deletion, it is tried again after a twelfth
+// of that time; if it fails otherwise, after the whole time.
 struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
                                 int64_t after_ms);
 void abandoned_start(struct abandoned *a); // call it when this process begins to lead

@@ -218,10 +218,10 @@ void connection_goodbye(struct connection *c)
 
 // Receiving
 
-static struct unread *unread_new(const struct connection *c, const struct input *in)
+static struct unread *unread_new(const struct input *in, struct quota *payer)
 {
     struct unread *h = xmalloc(sizeof *h + (in->blob ? 0 : in->len));
-    *h = (struct unread){.payer = in->blob ? NULL : quota_ref(c->payer), .input = *in};
+    *h = (struct unread){.payer = quota_ref(payer), .input = *in};
     if (in->blob) {
         blob_ref(in->blob);
         return h;
@@ -232,18 +232,34 @@ static struct unread *unread_new(const struct connection *c, const struct input 
     return h;
 }
 
-// Keeps input. If the share of the client's namespace has no room, it closes the connection and returns false.
+// Charges input to who pays for it. A long text has its own quota. Other input is at most what one read has brought,
+// because reading stops now. If the share of the namespace is full, it counts as the connection's, so that others who
+// have filled the share cannot cut a client in the middle of a call.
+static bool pay(const struct connection *c, const struct input *in, struct quota **ret_payer)
+{
+    *ret_payer = in->blob ? NULL : c->payer;
+    if (!c->payer)
+        return true;
+    if (in->blob)
+        return blob_recharge(in->blob, c->payer);
+    if (quota_charge(c->payer, in->len))
+        return true;
+    *ret_payer = ws_session_quota(c->ws);
+    return quota_charge(*ret_payer, in->len);
+}
+
+// Keeps input. If there is no room for it, it closes the connection and returns false.
 static bool keep(struct connection *c, struct list *at, const struct input *in)
 {
-    bool paid = !c->payer || (in->blob ? blob_recharge(in->blob, c->payer) : quota_charge(c->payer, in->len));
-    if (!paid) {
+    struct quota *payer;
+    if (!pay(c, in, &payer)) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_THROTTLED, "%zu bytes wait for their turn, and their namespace may use no more memory",
                 in->len);
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return false;
     }
-    list_insert_before(at, &unread_new(c, in)->link);
+    list_insert_before(at, &unread_new(in, payer)->link);
     c->waiting_bytes += in->len;
     return true;
 }
@@ -457,8 +473,7 @@ void connection_closed(void *gateway, struct ws_session *ws, unsigned code, cons
     c->lost = code == FRAME_CLOSE_ABNORMAL;
     c->gave_up = code == FRAME_CLOSE_POLICY;
     c->cut = c->lost && *reason ? reason : NULL;
-    c->done =
-        c->state == CONNECTION_SERVED && code == FRAME_CLOSE_NORMAL && !c->told; // told: it moves to another replica
+    c->done = c->state == CONNECTION_SERVED && code == FRAME_CLOSE_NORMAL;
     log_debug("disconnected", "who", c->name, "peer", c->address, "code", log_i64(code), "reason", reason, NULL);
     connection_free(c);
 }

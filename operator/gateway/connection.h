@@ -73,8 +73,11 @@ struct connection {
     struct list unread;                 // input that came while it was waiting or stopped
     struct list behind;                 // in gateway.behind while it was stopped and has input
     size_t waiting_bytes;
-    struct quota *payer; // for a client: the quota of its namespace, which pays for waiting_bytes; NULL = nobody pays
-    size_t want;         // set by the role with ROUTER_COLLECT, as in struct peer
+    // For a client: the quota of its namespace, which pays for waiting_bytes. NULL = nobody pays. If the namespace has
+    // no room, the connection's own quota, a part of what all peers may have, pays for what one read has brought. A
+    // long text gets no such credit: its connection is closed.
+    struct quota *payer;
+    size_t want;                  // set by the role with ROUTER_COLLECT, as in struct peer
     const struct peer_role *role; // NULL until CONNECTION_SERVED
     void *self;
 };

@@ -136,10 +136,12 @@ static void renew(void *ctx, const struct provision *p, provisioner_done_fn done
     enum kind kind;
     const char *name, *uid;
     int r = draft_read_renew(p->args, &a, &kind, &name, &uid, &err);
-    struct local_object *o = r == 0 ? find(ctx, kind, p->ns, name, &err) : NULL;
-    if (o && draft_check_renewal(o->uid, uid, o->bound, p->lifetime, &err) < 0)
-        err_wrap(&err, "%s %s/%s cannot be renewed", kind_info(kind)->kind, o->ns, o->name);
-    else if (o)
+    struct local_provision *d = ctx;
+    struct local_object *o = r == 0 ? local_objects_find(&d->objects, kind, p->ns, name) : NULL;
+    const struct renewed renewed = {.uid = o ? o->uid : NULL, .bound = o && o->bound};
+    if (r == 0 && draft_check_renewal(&renewed, uid, p->lifetime, &err) < 0)
+        err_wrap(&err, "%s %s/%.100s cannot be renewed", kind_info(kind)->kind, p->ns, name);
+    else if (r == 0)
         own(o, p->lifetime);
     answer(done, done_ctx, "null", &err);
     arena_done(&a);

@@ -272,7 +272,7 @@ void cluster_set_pod(struct cluster *c, const struct pod *pod)
         *t = (struct occupant){.room = room_of(c, node),
                                .pod = pod,
                                .requests = pod->requests,
-                               .ours = labels_get(&pod->obj.meta.labels, "cadre.dev/group")};
+                               .ours = labels_get(&pod->obj.meta.labels, LABEL_GROUP)};
     }
     replace(c, key, t);
 }

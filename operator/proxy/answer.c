@@ -125,17 +125,25 @@ int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *
     return answer_send(c, parts, doc->n_parts, err);
 }
 
-// False: the client's queue would have no room for the result even if it were empty.
-static bool may_fit(const struct call *c, const struct call_body *body)
+// ERR_LIMIT: the client's queue would have no room for the result even if it were empty.
+static int check_length(const struct call *c, uint32_t rank, const struct call_body *body, struct err *err)
 {
     const struct record_writer *out = c->session->peer.out;
     const struct record_part part = body_part(body, body->blob);
-    return !out || record_item_cost + record_parts_cost(&part, 1) <= out->queue.max_bytes;
+    size_t cost = record_item_cost + record_parts_cost(&part, 1), most = out ? out->queue.max_bytes : SIZE_MAX;
+    if (cost <= most)
+        return 0;
+    return err_set(err, ERR_LIMIT,
+                   "%s() of %s ran, but the result of rank %u has %zu bytes, and this connection takes at most %zu: "
+                   "keep the result on its rank (\"keep\"), or call over cadre.v1",
+                   c->req.method, c->group->key, rank, body->len, body->len - MIN(body->len, cost - most));
 }
 
 int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err)
 {
-    if (body->blob && (!may_fit(c, body) || !blob_recharge(body->blob, c->quota)))
+    if (body->blob && check_length(c, rank, body, err) < 0)
+        return err->code;
+    if (body->blob && !blob_recharge(body->blob, c->quota))
         return answer_no_room(c, err);
     c->stat.bytes_out = body->len;
     if (!body->blob) {

@@ -30,6 +30,7 @@ int answer_send(struct call *c, const struct record_part *parts, size_t n, struc
 int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *own, const struct record_part *sources,
                         struct err *err);
 void answer_send_copy(struct call *c, uint32_t rank, const char *body, size_t len);
+// Sends the result of the only rank. ERR_LIMIT.
 int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err);
 
 // An answer in pieces

@@ -8,7 +8,6 @@
 #include "operator/api/podagent.h"
 #include "operator/api/podtemplate.h"
 
-#define LABEL_GROUP "cadre.dev/group"
 #define LABEL_INDEX "cadre.dev/index"
 #define LABEL_INCARNATION "cadre.dev/incarnation"
 #define LABEL_ATTEMPT "cadre.dev/attempt"

@@ -223,9 +223,12 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
 
 static int check_renewal(const struct object *there, const struct provision *p, const char *uid, struct err *err)
 {
-    const struct meta *m = there && !there->meta.deleted_ms ? &there->meta : NULL;
-    bool bound = m && labels_get(&m->annotations, ANNOTATION_SESSION_RENEWED);
-    int r = draft_check_renewal(m ? m->uid : NULL, uid, bound, p->lifetime, err);
+    const struct meta *m = there ? &there->meta : NULL;
+    const struct renewed renewed = {.uid = m ? m->uid : NULL,
+                                    .bound = m && labels_get(&m->annotations, ANNOTATION_SESSION_RENEWED),
+                                    .deleting = m && m->deleted_ms,
+                                    .late = true};
+    int r = draft_check_renewal(&renewed, uid, p->lifetime, err);
     return r == 0 && !str_eq(labels_get(&m->annotations, ANNOTATION_CREATED_BY), p->who.name)
                ? err_set(err, ERR_FORBIDDEN, "another user created it")
                : r;
@@ -240,7 +243,7 @@ static void renew(void *ctx, const struct provision *p, provisioner_done_fn done
     const char *name, *uid;
     if (draft_read_renew(p->args, &a, &kind, &name, &uid, &err) == 0) {
         const struct object *there = store_get(d->stores[kind], p->ns, name);
-        if (!there && !store_synced(d->stores[kind])) // a client that hears NOT_FOUND forgets the object
+        if (!there && !store_is_complete(d->stores[kind])) // a client that hears NOT_FOUND forgets the object
             err_set(&err, ERR_UNAVAILABLE, "this replica is starting and has not read all %s yet",
                     kind_info(kind)->plural);
         else if (check_renewal(there, p, uid, &err) < 0)

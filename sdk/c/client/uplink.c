@@ -390,14 +390,14 @@ void uplink_need(struct uplink *u)
     u->needed = true;
 }
 
-void uplink_leave(struct uplink *u, const char *reason)
+void uplink_leave(struct uplink *u, unsigned code, const char *reason)
 {
     struct err err = ERR_INIT;
     err_set(&err, ERR_CANCELED, "%s", reason);
     bool known = u->state == UPLINK_UP || u->state == UPLINK_LEAVING; // the proxy knows this client, and must be told
     u->left = true;
     if (u->ws)
-        hang_up(u, FRAME_CLOSE_NORMAL, &err);
+        hang_up(u, code, &err);
     if (u->ws && !known)
         rest(u);
     loop_timer_disarm(u->timer);

@@ -68,9 +68,10 @@ struct uplink {
 // leaving: the uplink that this one replaces, and why. It dials no more, and its address is dialed last. NULL: none.
 struct uplink *uplink_new(const struct uplink_config *config, struct uplink *leaving, const struct err *why);
 void uplink_free(struct uplink *u);
-void uplink_need(struct uplink *u);                      // a caller waits for it to be up
-void uplink_leave(struct uplink *u, const char *reason); // an orderly end; on_down follows at once; it dials no more
-bool uplink_gone(const struct uplink *u);                // after uplink_leave(): the other side has been told
+void uplink_need(struct uplink *u); // a caller waits for it to be up
+// An orderly end with this close code (docs/protocol.md). on_down follows at once; it dials no more.
+void uplink_leave(struct uplink *u, unsigned code, const char *reason);
+bool uplink_gone(const struct uplink *u); // after uplink_leave(): the other side has been told
 int uplink_send(struct uplink *u, const struct record_header *h, const struct record_part *parts, size_t n,
                 struct err *err);
 int uplink_send_copy(struct uplink *u, const struct record_header *h, const void *body, size_t len, struct err *err);

@@ -55,7 +55,7 @@ bool uplinks_sweep(struct uplinks *t)
     LIST_FOREACH(l, &t->leaving) {
         struct uplink *u = CONTAINER_OF(l, struct uplink, link);
         if (u->n_sent == 0 && u->state == UPLINK_LEAVING)
-            uplink_leave(u, "the client has moved to another replica");
+            uplink_leave(u, FRAME_CLOSE_GOING_AWAY, "the client has moved to another replica");
         if (uplink_gone(u))
             drop(t, u);
     }
@@ -64,9 +64,9 @@ bool uplinks_sweep(struct uplinks *t)
 
 void uplinks_end(struct uplinks *t, const char *reason)
 {
-    uplink_leave(t->now, reason);
+    uplink_leave(t->now, FRAME_CLOSE_NORMAL, reason);
     LIST_FOREACH(l, &t->leaving)
-        uplink_leave(CONTAINER_OF(l, struct uplink, link), reason);
+        uplink_leave(CONTAINER_OF(l, struct uplink, link), FRAME_CLOSE_NORMAL, reason);
 }
 
 bool uplinks_gone(const struct uplinks *t)

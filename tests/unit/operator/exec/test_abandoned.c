@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CONFLICT "{\"kind\":\"Status\",\"code\":409,\"reason\":\"Conflict\"}"
+
 static struct {
     struct loop *loop;
     struct kube_client *client;
@@ -81,14 +83,19 @@ static void one_that_nobody_renews_goes(void **state)
     assert_true(abandoned_idle(t.abandoned));
 }
 
-static void so_does_a_placementgroup(void **state)
+static void put_placementgroup(void)
 {
-    (void)state;
     static const char json[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"u-p\",\"resourceVersion\":"
                                "\"1\",\"annotations\":{\"cadre.dev/session-renewed\":\"17\"}},\"spec\":{\"bundles\":["
                                "{\"count\":2,\"resources\":{}}]}}";
-    start(1);
     store_put_json(t.stores[KIND_PLACEMENTGROUP], json);
+}
+
+static void so_does_a_placementgroup(void **state)
+{
+    (void)state;
+    start(1);
+    put_placementgroup();
     abandoned_start(t.abandoned);
     struct stub_call *call = next();
     assert_int_equal(call->request.kind, KIND_PLACEMENTGROUP);
@@ -116,11 +123,27 @@ static void only_the_newest_version_that_was_seen_is_deleted(void **state)
     abandoned_start(t.abandoned);
     struct stub_call *call = next();
     assert_string_equal(call->request.resource_version, "2");
-    stub_answer(call, 409, "{\"kind\":\"Status\",\"code\":409,\"reason\":\"Conflict\"}"); // it was renewed meanwhile
+    stub_answer(call, 409, CONFLICT); // it was renewed meanwhile
     put_group("18", "");
     call = next(); // nobody has renewed it again
     assert_string_equal(call->request.resource_version, "3");
     stub_answer(call, 200, "{}");
+}
+
+// Other failures wait for another `after_ms`.
+static void a_conflict_without_a_renewal_is_tried_again_at_the_next_look(void **state)
+{
+    (void)state;
+    start(1);
+    put_group("17", "");
+    put_placementgroup();
+    abandoned_start(t.abandoned);
+    stub_fail(next(), ERR_UNAVAILABLE, "not now");
+    stub_answer(next(), 409, CONFLICT); // of the PlacementGroup: somebody wrote its status
+    struct stub_call *call = next();
+    assert_int_equal(call->request.kind, KIND_PLACEMENTGROUP); // the first of both
+    stub_answer(call, 200, "{}");
+    stub_answer(next(), 200, "{}");
 }
 
 static void others_stay(void **state)
@@ -164,6 +187,7 @@ int main(void)
         cmocka_unit_test_teardown(so_does_a_placementgroup, teardown),
         cmocka_unit_test_teardown(what_failed_is_tried_again, teardown),
         cmocka_unit_test_teardown(only_the_newest_version_that_was_seen_is_deleted, teardown),
+        cmocka_unit_test_teardown(a_conflict_without_a_renewal_is_tried_again_at_the_next_look, teardown),
         cmocka_unit_test_teardown(others_stay, teardown),
         cmocka_unit_test_teardown(a_renewal_counts_from_when_it_is_seen, teardown),
         cmocka_unit_test_teardown(only_the_leader_deletes, teardown),

@@ -274,7 +274,33 @@ static void test_much_before_welcome(void **state)
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
-// A message waits here while its namespace owes turns of the loop. If its share has no room for the message, the
+// Records that wait for a turn of the loop are what one read has brought. So their connection stays, even if the share
+// of its namespace has no room for them.
+static void test_records_without_room_wait_for_a_turn(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_client(&p, &f);
+    const struct connection *c = CONTAINER_OF(f.gateway->connections.prev, struct connection, link);
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    size_t taken = quota_left(t->quota);
+    assert_true(quota_charge(t->quota, taken));
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[1]");
+    while (gateway_fixture_counters(&f).clients == 2 && list_empty(&c->unread)) {
+        tenant_spend(t, (size_t)1 << 20);
+        loop_run_once(f.loop, 1);
+    }
+    assert_int_equal(gateway_fixture_counters(&f).clients, 2);
+    assert_true(quota_used(ws_session_quota(c->ws)) > 0); // it counts as the connection's
+    quota_refund(t->quota, taken);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [{\"rank\":0,\"args\":[1]}]"));
+    assert_int_equal(quota_used(ws_session_quota(c->ws)), 0);
+    tenant_unref(t);
+    gateway_peer_hang_up(&p);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+}
+
+// A long text waits here while its namespace owes turns of the loop. If its share has no room for the text, the
 // connection is closed.
 static void test_what_waits_for_a_turn_is_charged(void **state)
 {
@@ -454,15 +480,15 @@ static void test_slow_reader(void **state)
                            "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"the client reads its answers too slowly");
 }
 
-// A call that has begun and does not end is no leave to send others without an end and to read no answers.
-static void test_slow_reader_in_the_middle_of_a_call(void **state)
+// Sends calls in the middle of another one, and reads no answers, until the gateway stops reading. full: its namespace
+// has no room left meanwhile.
+static void read_nothing_in_the_middle_of_a_call(bool full)
 {
     enum { MESSAGES = 40, RECORDS = 1000, RECORD = RECORD_HEADER_SIZE + 4, SOME = 64 << 10 };
     static char bytes[RECORDS * RECORD];
     struct gateway_fixture here;
     struct gateway_peer p;
     char address[64];
-    (void)state;
     snprintf(address, sizeof address, "unix:/tmp/cadre-test-abuse-%d.sock", (int)getpid()); // its buffers are small
     gateway_fixture_start(&here, NULL, address);
     gateway_client(&p, &here);
@@ -474,19 +500,40 @@ static void test_slow_reader_in_the_middle_of_a_call(void **state)
         memset(bytes + i * RECORD + RECORD_HEADER_SIZE, 0xff, 4);
     }
     uint64_t begun = gateway_fixture_counters(&here).bytes_in;
+    struct tenant *t = tenant_get(gateway_router(here.gateway), "ml");
+    size_t taken = full ? quota_left(t->quota) : 0;
+    assert_true(quota_charge(t->quota, taken));
     for (size_t i = 0; i < MESSAGES; i++)
         send_bytes(&p, bytes, sizeof bytes);
     const struct connection *c = CONTAINER_OF(here.gateway->connections.next, struct connection, link);
     const struct record_queue *answers = &ws_session_records(c->ws)->queue;
-    GATEWAY_UNTIL(&here, answers->bytes > WS_HIGH_MARK);
+    const struct gateway_counters *counters = &here.gateway->counters;
+    GATEWAY_UNTIL(&here, !counters->clients || answers->bytes > WS_HIGH_MARK || !list_empty(&c->unread));
     for (int i = 0; i < 200; i++) {
-        assert_in_range(answers->bytes, 0, WS_HIGH_MARK + SOME);
+        assert_int_equal(counters->clients, 1);
+        assert_in_range(answers->bytes + c->waiting_bytes, 0, WS_HIGH_MARK + SOME + sizeof bytes);
         loop_run_once(here.loop, 1);
     }
+    quota_refund(t->quota, taken);
+    tenant_unref(t);
     ws_client_resume(p.client);
     GATEWAY_UNTIL(&here, gateway_fixture_counters(&here).bytes_in >= begun + MESSAGES * sizeof bytes);
     gateway_peer_hang_up(&p);
     gateway_fixture_stop(&here);
+}
+
+// A call that has begun and does not end is no leave to send others without an end and to read no answers.
+static void test_slow_reader_in_the_middle_of_a_call(void **state)
+{
+    (void)state;
+    read_nothing_in_the_middle_of_a_call(false);
+}
+
+// Others in its namespace have filled the share. The client waits, and its call goes on when there is room again.
+static void test_slow_reader_in_the_middle_of_a_call_without_room(void **state)
+{
+    (void)state;
+    read_nothing_in_the_middle_of_a_call(true);
 }
 
 // Calls and does not read until so many bytes are held here, beyond those in the sockets. Returns the last call.
@@ -599,6 +646,7 @@ int main(void)
         TEST(test_text_from_workers),
         TEST(test_too_many_calls),
         TEST(test_much_before_welcome),
+        TEST(test_records_without_room_wait_for_a_turn),
         TEST(test_what_waits_for_a_turn_is_charged),
         TEST(test_half_a_text_is_charged_to_the_namespace_of_its_client),
         TEST(test_a_text_and_its_call_are_not_charged_twice),
@@ -607,6 +655,7 @@ int main(void)
         TEST(test_small_records_are_few_in_a_turn),
         TEST(test_slow_reader),
         TEST(test_slow_reader_in_the_middle_of_a_call),
+        TEST(test_slow_reader_in_the_middle_of_a_call_without_room),
         TEST(test_slow_readers_together),
         TEST(test_bare_sockets),
         TEST(test_nonsense),

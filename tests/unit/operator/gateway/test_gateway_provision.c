@@ -151,8 +151,20 @@ static void a_client_that_moves_to_another_replica_comes_again(void **state)
     gateway_client(&p, &f);
     gateway_stop(f.gateway);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "GOODBYE"));
-    ws_client_close(p.client, 1000, "the client has moved to another replica");
+    ws_client_close(p.client, 1001, "the client has moved to another replica");
     GATEWAY_UNTIL(&f, p.closed && asked("ended wanted"));
+    gateway_peer_hang_up(&p);
+}
+
+static void one_that_ends_meanwhile_does_not(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_client(&p, &f);
+    gateway_stop(f.gateway);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "GOODBYE"));
+    ws_client_close(p.client, 1000, "the client ends");
+    GATEWAY_UNTIL(&f, p.closed && asked("ended done"));
     gateway_peer_hang_up(&p);
 }
 
@@ -230,6 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_client_may_be_gone_when_the_answer_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(the_gateway_may_end_before_the_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(a_client_that_moves_to_another_replica_comes_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_ends_meanwhile_does_not, setup, teardown),
         cmocka_unit_test_setup_teardown(an_object_of_an_earlier_session_is_renewed, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_cluster_it_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_long_name_arrives_whole, setup, teardown),

@@ -69,7 +69,7 @@ static void keep(void *ctx, const char *json, size_t len, const struct err *err)
 {
     struct answer *a = ctx;
     a->code = err->code;
-    snprintf(a->text, sizeof a->text, "%.*s", (int)len, json ? json : "");
+    snprintf(a->text, sizeof a->text, "%.*s", json ? (int)len : -1, json ? json : err->msg);
 }
 
 static struct answer ask_all(const struct world *w, provisioner_fn fn, const char *args)
@@ -214,6 +214,15 @@ static void a_new_group_that_cannot_start_is_refused(void **state)
     agent_ends(w);
 }
 
+// All objects of a run are known here, so one that is not there has been deleted.
+static void one_that_is_not_there_cannot_be_renewed(void **state)
+{
+    const struct world *w = *state;
+    struct answer a = ask_all(w, w->provisioner.renew, "{\"group\":\"first\",\"uid\":\"u-1\"}");
+    assert_int_equal(a.code, ERR_NOT_FOUND);
+    assert_string_equal(a.text, "WorkerGroup ml/first cannot be renewed: it has been deleted");
+}
+
 // It is tried again whenever another one ends.
 static void a_placementgroup_that_waits_takes_no_more_memory_with_each_try(void **state)
 {
@@ -258,6 +267,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_placementgroup_that_waits_takes_no_more_memory_with_each_try, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_new_group_that_cannot_start_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_not_there_cannot_be_renewed, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,12 @@ static void a_result_that_is_too_long_for_the_connection_is_an_error_of_its_call
     text[LONG] = '\0';
     asks(d, CALL("1", ",\"method\":\"add\",\"rank\":0"));
     worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], ""), text);
-    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32005,\"message\":\"add() of ml/llama ran, but *");
+    _cleanup_(free_p) char *error = xasprintf(
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32005,\"message\":\"add() of ml/llama ran, but the "
+        "result of rank 0 has %d bytes, and this connection takes at most %zu: keep the result on its rank "
+        "(\\\"keep\\\"), or call over cadre.v1*",
+        LONG, ((size_t)1 << 20) - record_item_cost - sizeof(struct record_part));
+    hears(d, error);
     assert_int_equal(d->j.session->peer.close_code, 0);
     asks(d, CALL("2", ",\"method\":\"add\",\"rank\":0"));
     worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], ""), "2");

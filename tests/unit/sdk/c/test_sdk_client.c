@@ -400,7 +400,7 @@ static void a_proxy_that_says_goodbye_gets_no_new_calls(void **state)
     assert_string_equal(call_method(f, "goodbye", NULL), "null");
     assert_string_equal(call_method(f, "echo", NULL), "[]");
     assert_true(sdk_proxy_saw(&f->proxy, "HELLO") >= 2);
-    until_saw(f, "closed 1000", 1);
+    until_saw(f, "closed 1001 the client has moved to another replica", 1);
 }
 
 static void no_welcome_is_no_connection(void **state)

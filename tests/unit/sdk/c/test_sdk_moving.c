@@ -423,6 +423,7 @@ static void a_client_that_is_closed_says_so_to_a_replica_that_stops_as_well(void
     assert_int_equal(mute->n, 1);
     assert_int_equal(mute->code, CADRE_CLIENT_CANCELED);
     assert_int_equal(mute->error.may_have_run, 1);
+    TURN_UNTIL(poll(NULL, 0, 5), sdk_proxy_saw(&f->proxy, "closed 1000 the client ends"), ""); // it has not moved
 }
 
 // Each time the only other address is a replica's that has just said goodbye, too.
