@@ -145,8 +145,11 @@ class Renewal:
             self._renewed(kept, session)
         except _errors.NotFound:  # an older operator says this, too
             self._missing(key, kept, session, asked, until)
-        except (_errors.Invalid, _errors.Forbidden) as e:
+        except _errors.Forbidden as e:
             self._renewed(kept, session)  # the next session may reach a replica that allows it
             _warn(f"{lost}, so the operator deletes it within two minutes: {e}")
+        except _errors.Invalid as e:  # for example, somebody has made it Detached to keep it
+            self._forget(key, kept)
+            _warn(f"{lost}: {e}")
         except (_errors.Error, TimeoutError, RuntimeError):  # the connection is lost again, or the client is closed
             pass

@@ -128,6 +128,19 @@ class Renewing(unittest.TestCase):
         self.hears("a")
         self.rests()
 
+    def test_what_needs_no_session_any_more_is_told_once(self):
+        self.made("a", "b")
+        self.renewal.connected()
+        with self.assertWarns(RuntimeWarning) as warned:
+            self.hears("b", _errors.Invalid("it is detached, so it needs no session"))
+            self.hears("a")
+            self.rests()
+        self.assertEqual(str(warned.warning), "the connection was lost, and the group b cannot be renewed: it is detached, so "
+                                              "it needs no session")
+        self.renewal.connected()
+        self.hears("a")
+        self.rests()
+
     def test_a_replica_may_learn_about_an_object_a_minute_late(self):
         self.made("a")
         self.clock.now += 35
