@@ -104,7 +104,8 @@ typedef struct cadre_client_options {
     // Times are 7 days at most.
     int64_t connect_timeout_ms; // limit for one attempt; the first ones have 2 s; 0 = 10 s
     int64_t unreachable_ms;     // how long a call without a timeout waits for a connection; 0 = 60 s
-    uint32_t max_calls;         // calls without an answer, plus kept answers; 0 = 10,000; at most 65,535
+    uint32_t max_calls;         // calls without an answer, plus kept answers; 0 = 10,000; at most 65,535, minus the
+                                // room for 16 urgent calls
     size_t max_body;  // bytes of a call's arguments, and of its result; 0 = 64 MiB. The library keeps memory of earlier
                       // results for later ones: up to max_body, or up to 144 MiB if that is more. The kernel may take
                       // it back
@@ -120,7 +121,7 @@ typedef struct cadre_client_options {
     // that fast and there is more than one CPU. Small calls one at a time are then faster, but use more CPU time.
     int no_spin;
     // 1: the client has its own thread, and several threads may use it (see above). max_calls then limits calls without
-    // an answer only; the client keeps up to 65,535 answers in addition.
+    // an answer only; the client has room for 65,535 calls and kept answers together.
     int threaded;
 } cadre_client_options;
 
