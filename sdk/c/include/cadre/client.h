@@ -207,9 +207,10 @@ typedef struct cadre_client_request {
     int lend;
     int positional; // 1: if args is a list that is split, it has one list per argument, not one per rank
     int lazy;       // 1, for a `threaded` client: the thread that starts the call waits for it next, and sends it then
-    // 1: the call goes before all others that are not sent yet, and no limit of calls or bytes holds it back. max_calls
-    // and cadre_client_pending() do not count it. For short requests to the operator that must not be late, such as
-    // group.renew. CADRE_CLIENT_LIMIT: 16 of them have no answer yet, or its args have more than 16 KiB.
+    // 1: the call goes before all others that are not sent yet, and no limit of calls or bytes in this library holds it
+    // back. The proxy has its own limit of calls, which does not count group.renew, but all other methods. max_calls
+    // and cadre_client_pending() do not count urgent calls. For short requests to the operator that must not be late,
+    // such as group.renew. CADRE_CLIENT_LIMIT: 16 of them have no answer yet, or its args have more than 16 KiB.
     int urgent;
 } cadre_client_request;
 
