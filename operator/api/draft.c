@@ -143,7 +143,7 @@ int draft_check_renewal(const struct renewed *o, const char *wanted, bool has_se
     if (!str_eq(o->uid, wanted))
         return err_set(err, ERR_NOT_FOUND,
                        o->late ? "none with this UID is here: it has been deleted, or this replica does not know it "
-                                 "yet; try again for 30 s"
+                                 "yet; try again for 90 s"
                                : "it has been deleted");
     if (o->deleting)
         return err_set(err, ERR_NOT_FOUND, "it is being deleted");

@@ -19,7 +19,7 @@ enum {
     GOODBYE_MS = 1000,
     // Calls that were sent and not answered, if nothing else limits them. A rank refuses more than 1,024.
     FLOCK_MAX = 1000,
-    URGENT_MAX = 16,
+    URGENT_MAX = 16, // so much room is kept for them
 };
 
 static int64_t now_ms(void)
@@ -458,18 +458,21 @@ uint32_t client_open_calls(const struct cadre_client *c)
 
 bool client_may_start(const struct cadre_client *c, bool urgent, struct err *err)
 {
-    uint32_t open = client_open_calls(c), most = c->settings.max_calls;
-    bool no_entry = c->calls.used >= SETTINGS_CALLS_MAX;
+    uint32_t open = client_open_calls(c), most = MIN(c->settings.max_calls, (uint32_t)SETTINGS_CALLS_MAX - URGENT_MAX);
+    uint32_t room = SETTINGS_CALLS_MAX - c->calls.used, reserved = urgent ? 0 : URGENT_MAX - c->n_urgent;
     if (c->closing)
         err_set(err, ERR_CANCELED, "the client is being closed");
     else if (urgent && c->n_urgent >= URGENT_MAX)
         err_set(err, ERR_LIMIT, "%u urgent calls have no answer yet; no more at a time", c->n_urgent);
     else if (!urgent && c->threads && open >= most)
         fault_refuse_now(err, "%u calls have no answer yet, the limit of this client (max_calls)", open);
-    else if (no_entry || (!urgent && !c->threads && open + c->n_kept >= most))
+    else if (!urgent && !c->threads && open + c->n_kept >= most)
         err_set(err, ERR_LIMIT,
                 "%u calls have no answer yet and %u answers are kept, the limit of this client (max_calls)", open,
                 c->n_kept);
+    else if (room <= reserved)
+        err_set(err, ERR_LIMIT, "%u calls have no answer yet and %u answers are kept; a client has room for %d",
+                c->calls.used - c->n_kept, c->n_kept, SETTINGS_CALLS_MAX);
     return !err->code;
 }
 

@@ -28,7 +28,8 @@ static void add_chunk(struct pendings *t)
     t->chunks[t->n_chunks] = chunk;
     for (uint32_t i = 0; i < CHUNK; i++) {
         chunk[i].entry = t->n_chunks * CHUNK + i + 1;
-        list_append(&t->free, &chunk[i].link);
+        if (chunk[i].entry <= ENTRY_MASK) // no id has room for the last entry of the last chunk
+            list_append(&t->free, &chunk[i].link);
     }
     t->n_chunks++;
 }

@@ -12,7 +12,11 @@ import weakref
 from . import _errors
 
 _ANSWER_S, _AGAIN_S = 10, 1
-_UNKNOWN_S = 30  # a replica may learn late about a new object; an older one that it does not find is deleted
+# A replica whose watch broke silently notices it within a minute (operator/kube/http.c). So long, it does not know what is
+# new. What it does not find after this time is deleted.
+_UNKNOWN_S = 90
+_PAUSE_S, _PAUSE_MAX_S = 5, 20  # before what was not found is asked for again
+_MISSING_AT_ONCE = 100  # most objects that were not found may have been deleted long ago: they do not hold up the others
 _WORDS = {"group": "group", "placementGroup": "pool"}
 
 
@@ -24,14 +28,27 @@ def _warn(text):
         sys.excepthook(*sys.exc_info())
 
 
+class _Kept:
+    """An object that ends with a session. Times are of time.monotonic()."""
+
+    __slots__ = ("uid", "session", "made", "pause", "due")
+
+    def __init__(self, uid, session):
+        self.uid = uid
+        self.session = session  # the number of the session that has it
+        self.made = time.monotonic()
+        self.pause = 0  # the last one, if it was not found
+        self.due = 0  # when it is asked for again
+
+
 class Renewal:
     """The objects of one client that end with its session, and the thread that renews them after a reconnection."""
 
     def __init__(self, client):
         self._client = weakref.ref(client)
         self._lock = threading.RLock()  # a signal handler may delete a group, too
-        # (kind, name) -> (UID, when it was made, the number of the session that has it), newest last; kind as in the request
-        self._of = {}
+        self._of = {}  # (kind, name) -> _Kept, newest last; kind as in the request
+        self._began = 0  # when the present session began
         self.session = -1  # the number of the present session: 0 is the first one
         self.thread = None
 
@@ -39,8 +56,9 @@ class Renewal:
         """The object ends with that session. The request for it may have been on its way for longer."""
         with self._lock:
             self._of.pop((kind, name), None)  # it is the newest one now
-            self._of[kind, name] = uid, time.monotonic(), max(session, 0)  # it may be here before connected() is called
-            self._renew_late()
+            kept = self._of[kind, name] = _Kept(uid, max(session, 0))  # it may be here before connected() is called
+            if kept.session < self.session:
+                self._renew_late()
 
     def remove(self, kind, name):
         """The object is deleted."""
@@ -51,6 +69,9 @@ class Renewal:
         """The client has a new session. Called on threads that must not wait."""
         with self._lock:
             self.session += 1
+            self._began = time.monotonic()
+            for kept in list(self._of.values()):
+                kept.due = 0  # another replica may know it
             self._renew_late()
 
     def _late(self):
@@ -58,7 +79,14 @@ class Renewal:
         one may have deleted the old ones.
         """
         newest_first = list(self._of.items())[::-1]
-        return [(key, uid, made) for key, (uid, made, session) in newest_first if session < self.session]
+        return [(key, kept) for key, kept in newest_first if kept.session < self.session]
+
+    def _due(self, late):
+        """What to ask for in this turn: what was not found before comes last."""
+        now = time.monotonic()
+        missing = [(key, kept) for key, kept in late if kept.pause and kept.due <= now]
+        missing.sort(key=lambda item: item[1].due)
+        return [(key, kept) for key, kept in late if not kept.pause] + missing[:_MISSING_AT_ONCE]
 
     def _renew_late(self):
         if self._late() and not self.thread:
@@ -79,36 +107,49 @@ class Renewal:
         """Renews what is late. Returns False if nothing is left."""
         client = self._client()
         with self._lock:
-            session, late = self.session, self._late()
+            session, began, late = self.session, self._began, self._late()
             if not late or client is None or client.closed:
                 self.thread = None  # with the lock: what is late from now on gets another thread
                 return False
-        for key, uid, made in late:
+            due = self._due(late)
+        for key, kept in due:
             if session == self.session and not client.closed:
-                self._note(key, uid, self._renew(client, *key, uid, made) and session)
+                self._renew(client, key, kept, session, max(kept.made, began) + _UNKNOWN_S)
         return True
 
-    def _note(self, key, uid, session):
-        """session: the one that has the object now; False: none yet; None: the object is deleted."""
+    def _renewed(self, kept, session):
         with self._lock:
-            there, made, _ = self._of.get(key, (None, 0, 0))
-            if there != uid or session is False:
-                return
-            if session is None:
-                del self._of[key]
-            else:
-                self._of[key] = uid, made, session
+            kept.session, kept.pause = session, 0
 
-    def _renew(self, client, kind, name, uid, made):
-        """Returns True, False if it has to be tried again, or None if the object is deleted."""
+    def _forget(self, key, kept):
+        with self._lock:
+            if self._of.get(key) is kept:
+                del self._of[key]
+
+    def _missing(self, key, kept, session, asked, until):
+        """A replica did not know the object at `asked`. From `until` on, this means that the object is deleted."""
+        with self._lock:
+            if asked >= until:
+                self._forget(key, kept)
+                return
+            kept.pause = min(2 * kept.pause or _PAUSE_S, _PAUSE_MAX_S)
+            if session == self.session:
+                kept.due = min(asked + kept.pause, until)
+
+    def _renew(self, client, key, kept, session, until):
+        kind, name = key
+        lost = f"the connection was lost, and the {_WORDS[kind]} {name} cannot be renewed"
+        asked = time.monotonic()
         try:
-            client._ask_first("group.renew", name, {kind: name, "uid": uid}, _ANSWER_S)
-            return True
-        except _errors.NotFound:
-            return None if time.monotonic() >= made + _UNKNOWN_S else False  # an older operator says this, too
-        except (_errors.Invalid, _errors.Forbidden) as e:  # the next session may reach a replica that allows it
-            _warn(f"the connection was lost, and the {_WORDS[kind]} {name} cannot be renewed, so the operator deletes "
-                  f"it within two minutes: {e}")
-            return True
+            client._ask_first("group.renew", name, {kind: name, "uid": kept.uid}, _ANSWER_S)
+            self._renewed(kept, session)
+        except _errors.NotFound:  # an older operator says this, too
+            self._missing(key, kept, session, asked, until)
+        except _errors.Forbidden as e:
+            self._renewed(kept, session)  # the next session may reach a replica that allows it
+            _warn(f"{lost}, so the operator deletes it within two minutes: {e}")
+        except _errors.Invalid as e:  # for example, somebody has made it Detached to keep it
+            self._forget(key, kept)
+            _warn(f"{lost}: {e}")
         except (_errors.Error, TimeoutError, RuntimeError):  # the connection is lost again, or the client is closed
-            return False
+            pass

@@ -104,7 +104,8 @@ typedef struct cadre_client_options {
     // Times are 7 days at most.
     int64_t connect_timeout_ms; // limit for one attempt; the first ones have 2 s; 0 = 10 s
     int64_t unreachable_ms;     // how long a call without a timeout waits for a connection; 0 = 60 s
-    uint32_t max_calls;         // calls without an answer, plus kept answers; 0 = 10,000; at most 65,535
+    uint32_t max_calls;         // calls without an answer, plus kept answers; 0 = 10,000; at most 65,535, minus the
+                                // room for 16 urgent calls
     size_t max_body;  // bytes of a call's arguments, and of its result; 0 = 64 MiB. The library keeps memory of earlier
                       // results for later ones: up to max_body, or up to 144 MiB if that is more. The kernel may take
                       // it back
@@ -120,7 +121,7 @@ typedef struct cadre_client_options {
     // that fast and there is more than one CPU. Small calls one at a time are then faster, but use more CPU time.
     int no_spin;
     // 1: the client has its own thread, and several threads may use it (see above). max_calls then limits calls without
-    // an answer only; the client keeps up to 65,535 answers in addition.
+    // an answer only; the client has room for 65,535 calls and kept answers together.
     int threaded;
 } cadre_client_options;
 
@@ -206,9 +207,10 @@ typedef struct cadre_client_request {
     int lend;
     int positional; // 1: if args is a list that is split, it has one list per argument, not one per rank
     int lazy;       // 1, for a `threaded` client: the thread that starts the call waits for it next, and sends it then
-    // 1: the call goes before all others that are not sent yet, and no limit of calls or bytes holds it back. max_calls
-    // and cadre_client_pending() do not count it. For short requests to the operator that must not be late, such as
-    // group.renew. CADRE_CLIENT_LIMIT: 16 of them have no answer yet, or its args have more than 16 KiB.
+    // 1: the call goes before all others that are not sent yet, and no limit of calls or bytes in this library holds it
+    // back. The proxy has its own limit of calls, which does not count group.renew, but all other methods. max_calls
+    // and cadre_client_pending() do not count urgent calls. For short requests to the operator that must not be late,
+    // such as group.renew. CADRE_CLIENT_LIMIT: 16 of them have no answer yet, or its args have more than 16 KiB.
     int urgent;
 } cadre_client_request;
 

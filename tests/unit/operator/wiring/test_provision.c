@@ -289,7 +289,7 @@ static void a_replica_that_is_starting_does_not_say_what_is_deleted(void **state
 
 // A replica may see an object late that another one has made.
 #define NONE_HERE \
-    "none with this UID is here: it has been deleted, or this replica does not know it yet; try again for 30 s"
+    "none with this UID is here: it has been deleted, or this replica does not know it yet; try again for 90 s"
 
 static void nothing_else_is_renewed(void **state)
 {

@@ -198,6 +198,23 @@ static void urgent_calls_are_few_and_short(void **state)
     assert_int_equal(f->error.code, CADRE_CLIENT_CANCELED);
 }
 
+static void every_call_of_a_full_client_is_found(void **state)
+{
+    (void)state;
+    struct pendings t;
+    pendings_init(&t);
+    struct pending *first = pendings_take(&t);
+    for (int i = 1; i < SETTINGS_CALLS_MAX; i++) {
+        struct pending *p = pendings_take(&t);
+        assert_ptr_equal(pendings_find(&t, p->id), p);
+    }
+    pendings_give(&t, first); // the entry of the next call is the longest unused
+    struct pending *next = pendings_take(&t);
+    assert_ptr_equal(pendings_find(&t, next->id), next);
+    assert_ptr_equal(pendings_of_wire(&t, (uint32_t)next->id), next);
+    pendings_done(&t);
+}
+
 static void long_arguments_and_long_results(void **state)
 {
     struct fixture *f = *state;
@@ -439,6 +456,7 @@ int main(void)
         T(no_more_in_flight_than_the_proxy_allows),
         T(an_urgent_call_waits_for_no_other),
         T(urgent_calls_are_few_and_short),
+        T(every_call_of_a_full_client_is_found),
         T(long_arguments_and_long_results),
         T(lent_arguments_are_not_copied),
         T(lent_arguments_come_back_with_a_call_that_is_canceled_while_they_go_out),

@@ -379,6 +379,35 @@ static void an_urgent_call_overtakes_a_thousand(void **state)
     cadre_client_shut(f->client);
 }
 
+static void a_full_client_has_room_for_urgent_calls(void **state)
+{
+    enum { KEPT = 10, ROOM = 65535 - 16 };
+    struct fixture *f = *state;
+    cadre_client_options o = options_of(f);
+    cadre_client_request r = request_of("mute");
+    o.threaded = 1;
+    o.max_calls = 65535;
+    sdk_proxy_start(&f->proxy, NULL, NULL);
+    open_with(f, &o);
+    for (int i = 0; i < KEPT; i++) {
+        uint64_t id = begin(f, "echo", J("[1]"));
+        while (!cadre_client_done(f->client, id))
+            sched_yield();
+    }
+    r.keep = 1;
+    for (int i = KEPT; i < ROOM; i++)
+        assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_OK);
+    assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_LIMIT);
+    assert_string_equal(f->error.message,
+                        "65509 calls have no answer yet and 10 answers are kept; a client has room for 65535");
+    r.urgent = 1;
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_OK);
+    r.urgent = 0;
+    assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_LIMIT);
+    cadre_client_shut(f->client);
+}
+
 // Arguments whose copy does not go on until the test lets it: the kernel tells the test that a thread reads the second
 // half, and the thread waits until the test has filled it.
 static struct {
@@ -484,6 +513,7 @@ int main(void)
         CASE(it_is_not_shut_inside_done),
         CASE(answers_that_are_kept_leave_room_for_calls),
         CASE(an_urgent_call_overtakes_a_thousand),
+        CASE(a_full_client_has_room_for_urgent_calls),
         CASE(others_call_while_one_copies_long_arguments),
         CASE(the_connection_changes_while_one_copies_long_arguments),
         CASE(one_that_copies_long_arguments_is_told_that_it_is_shut),

@@ -19,15 +19,30 @@ def error(cls):
     return cls.__new__(cls)
 
 
+class Clock:
+    """In place of the module `time`. Only sleeping takes time."""
+
+    def __init__(self):
+        self.now = 1000
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
 class Operator:
     """Answers what the test says, in place of a Client. A request waits for its answer."""
 
     closed = False
 
-    def __init__(self):
-        self.asked, self.answers = queue.Queue(), queue.Queue()
+    def __init__(self, clock):
+        self.asked, self.answers, self.clock = queue.Queue(), queue.Queue(), clock
+        self.times = []  # of all requests
 
     def _ask_first(self, method, name, args, timeout):
+        self.times.append(self.clock.now)
         self.asked.put((method, name, args))
         answer = self.answers.get(timeout=SLOW_S)
         if answer is not None:
@@ -41,10 +56,11 @@ class Operator:
 
 class Renewing(unittest.TestCase):
     def setUp(self):
-        again = unittest.mock.patch.object(_renewal, "_AGAIN_S", 0.001)
-        again.start()
-        self.addCleanup(again.stop)
-        self.operator = Operator()
+        self.clock = Clock()
+        patched = unittest.mock.patch.object(_renewal, "time", self.clock)
+        patched.start()
+        self.addCleanup(patched.stop)
+        self.operator = Operator(self.clock)
         self.renewal = _renewal.Renewal(self.operator)
         self.renewal.connected()
 
@@ -95,33 +111,112 @@ class Renewing(unittest.TestCase):
         self.hears("a")
         self.rests()
 
-    def test_it_is_tried_again_unless_the_object_is_deleted(self):
+    def test_it_is_tried_again_unless_it_is_refused(self):
         self.made("a", "b", "c")
         self.renewal.connected()
         self.hears("c")
-        with self.assertWarnsRegex(RuntimeWarning, "the group b cannot be renewed, so the operator deletes it .*: another user"):
+        with self.assertWarns(RuntimeWarning) as warned:
             self.hears("b", _errors.Forbidden("another user created it"))
             self.hears("a", error(_errors.Unavailable))
-            self.hears("a", error(_errors.NotFound))  # it is new, so a replica may not know it yet
-        self.assertEqual(self.operator.asked.get(timeout=SLOW_S)[1], "a")
-        with unittest.mock.patch.object(_renewal, "_UNKNOWN_S", 0):
-            self.operator.answers.put(error(_errors.NotFound))
+            self.hears("a")
             self.rests()
+        self.assertEqual(str(warned.warning), "the connection was lost, and the group b cannot be renewed, so the operator "
+                                              "deletes it within two minutes: another user created it")
         self.renewal.connected()
         self.hears("c")
         self.hears("b")  # this session may have the right
+        self.hears("a")
         self.rests()
 
-    def test_what_has_long_been_deleted_is_asked_for_once(self):
+    def test_what_needs_no_session_any_more_is_told_once(self):
         self.made("a", "b")
-        with unittest.mock.patch.object(_renewal, "_UNKNOWN_S", 0):
-            self.renewal.connected()
-            self.hears("b", error(_errors.NotFound))
+        self.renewal.connected()
+        with self.assertWarns(RuntimeWarning) as warned:
+            self.hears("b", _errors.Invalid("it is detached, so it needs no session"))
             self.hears("a")
             self.rests()
+        self.assertEqual(str(warned.warning), "the connection was lost, and the group b cannot be renewed: it is detached, so "
+                                              "it needs no session")
         self.renewal.connected()
         self.hears("a")
         self.rests()
+
+    def test_a_replica_may_learn_about_an_object_a_minute_late(self):
+        self.made("a")
+        self.clock.now += 35
+        self.renewal.connected()
+        for _ in range(5):
+            self.hears("a", error(_errors.NotFound))
+        self.hears("a")
+        self.rests()
+        self.assertGreater(self.operator.times[-1] - self.operator.times[0], 60)
+        self.renewal.connected()
+        self.hears("a")
+        self.rests()
+
+    def test_what_is_deleted_is_asked_for_seldom_and_not_for_long(self):
+        self.made("a")
+        self.clock.now += 1000
+        start = self.clock.now
+        self.renewal.connected()
+        for _ in range(7):
+            self.hears("a", error(_errors.NotFound))
+        self.rests()
+        self.assertEqual([at - start for at in self.operator.times], [0, 5, 15, 35, 55, 75, 90])
+        self.renewal.connected()
+        self.rests()
+
+    def test_every_session_may_reach_a_replica_that_learns_late(self):
+        self.made("a")
+        self.renewal.connected()
+        for _ in range(6):
+            self.hears("a", error(_errors.NotFound))
+        self.operator.asked.get(timeout=SLOW_S)
+        self.renewal.connected()
+        start = self.clock.now
+        self.operator.answers.put(error(_errors.Unavailable))
+        for _ in range(6):
+            self.hears("a", error(_errors.NotFound))
+        self.rests()
+        self.assertEqual(self.operator.times[-1] - start, 90)
+
+    def test_what_is_made_late_has_its_own_time(self):
+        self.made("a")
+        self.renewal.connected()
+        self.hears("a")
+        self.rests()
+        self.clock.now += 1000
+        start = self.clock.now
+        self.renewal.add("group", "b", "uid-of-b", 0)
+        for _ in range(7):
+            self.hears("b", error(_errors.NotFound))
+        self.rests()
+        self.assertEqual(self.operator.times[-1] - start, 90)
+
+    def test_what_was_not_found_comes_last(self):
+        self.made("a", "b")
+        self.renewal.connected()
+        self.hears("b", error(_errors.NotFound))
+        self.hears("a")
+        self.operator.asked.get(timeout=SLOW_S)  # "b" waits for its answer
+        self.renewal.connected()
+        self.operator.answers.put(error(_errors.NotFound))
+        self.hears("a")
+        self.hears("b")
+        self.rests()
+
+    def test_many_that_were_not_found_hold_up_no_other(self):
+        self.made("a", "b")
+        with unittest.mock.patch.object(_renewal, "_MISSING_AT_ONCE", 1):
+            self.renewal.connected()
+            self.hears("b", error(_errors.NotFound))
+            self.hears("a", error(_errors.NotFound))
+            self.operator.asked.get(timeout=SLOW_S)  # "b" waits for its answer
+            self.renewal.add("group", "c", "uid-of-c", 0)
+            self.operator.answers.put(None)
+            self.hears("c")
+            self.hears("a")
+            self.rests()
 
     def test_one_that_is_made_again_is_new(self):
         self.made("a", "b", "a")
