@@ -162,6 +162,24 @@ static void calls_hold_back_no_renewal(void **state)
     hears(w, "102 RESULT null");
 }
 
+// A thousand calls to many ranks take more than what may wait, even without their arguments.
+static void open_calls_do_not_stop_reading(void **state)
+{
+    struct world *w = *state;
+    const struct session *s = w->c.session;
+    uint32_t calls = fixture_limits.session_calls;
+    size_t mark = w->f.router.config.high_mark = w->f.router.config.low_mark = w->f.router.config.pause_mark = 64 << 10;
+    for (uint32_t id = 1; id <= calls; id++)
+        sends_group(w, id, ADD, "[1]");
+    ranks_read(w);
+    assert_true(quota_used(s->quota) > 2 * mark);
+    assert_true(s->peer.read);
+    for (uint32_t id = 1; id <= calls; id++)
+        client_cancel(&w->c, id);
+    assert_true(quota_used(s->quota) > 2 * mark); // the ranks have not answered
+    assert_true(s->peer.read);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +191,7 @@ int main(void)
         PROXY_TEST(a_manifest_without_room_is_refused),
         PROXY_TEST(a_client_that_creates_much_is_not_read_for_a_while),
         PROXY_TEST(calls_hold_back_no_renewal),
+        PROXY_TEST(open_calls_do_not_stop_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
