@@ -100,13 +100,15 @@ static void on_conflict(const struct deletion *d)
 {
     struct abandoned *a = d->abandoned;
     struct renewal *r = map_get(&a->by_uid, d->group->meta.uid);
-    bool renewed_since = r && !str_eq(renewed(r->group), renewed(d->group));
+    if (!r) // it is gone, somebody else deletes it, or it has no session any more
+        return;
+    bool renewed_since = !str_eq(renewed(r->group), renewed(d->group));
     log_debug(renewed_since ? "an object was renewed while it was being deleted: it stays"
                             : "an object of a session that has ended was changed while it was being deleted; the "
                               "operator tries again soon",
               "kind", kind_info(d->group->kind)->kind, "namespace", d->group->meta.ns, "name", d->group->meta.name,
               NULL);
-    if (!r || renewed_since)
+    if (renewed_since)
         return;
     r->seen_ms = d->seen_ms;
     list_remove(&r->link);

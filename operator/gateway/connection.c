@@ -18,7 +18,8 @@ struct input { // part of a message: all of a text, or some bytes of a binary on
     bool text, end;
     const char *data;
     size_t len;
-    struct blob *blob; // contains a long text; NULL = the text is in the input buffer of the server
+    struct blob *blob;     // contains a long text; NULL = the text is in the input buffer of the server
+    struct unread *unread; // what kept it; NULL = it has just arrived
 };
 
 struct unread {
@@ -222,6 +223,7 @@ static struct unread *unread_new(const struct input *in, struct quota *payer)
 {
     struct unread *h = xmalloc(sizeof *h + (in->blob ? 0 : in->len));
     *h = (struct unread){.payer = quota_ref(payer), .input = *in};
+    h->input.unread = h;
     if (in->blob) {
         blob_ref(in->blob);
         return h;
@@ -262,6 +264,18 @@ static bool keep(struct connection *c, struct list *at, const struct input *in)
     list_insert_before(at, &unread_new(in, payer)->link);
     c->waiting_bytes += in->len;
     return true;
+}
+
+// Keeps the rest of kept input, before the input that came after it. The rest is paid for already, however full the
+// memory is now.
+static void keep_rest(struct connection *c, const struct input *left)
+{
+    struct unread *h = left->unread;
+    size_t taken = h->input.len - left->len;
+    quota_refund(h->payer, taken);
+    c->waiting_bytes -= taken;
+    h->input = *left;
+    list_insert_before(c->unread.next, &h->link);
 }
 
 // Keeps input that was read before reading stopped. More is refused.
@@ -321,7 +335,10 @@ static void take_data(struct connection *c, const struct input *in)
     int got = 0;
     while (c->state == CONNECTION_AWAITS_HELLO || c->state == CONNECTION_SERVED) {
         if (left.len && stops(c)) {
-            if (keep(c, c->unread.next, &left)) // before the input that came after it
+            bool paid = left.unread && left.unread->payer; // what came before the WELCOME is not
+            if (paid)
+                keep_rest(c, &left);
+            if (paid || keep(c, c->unread.next, &left))
                 fall_behind(c);
             return;
         }
@@ -387,7 +404,8 @@ void connection_go_on(struct connection *c)
     while (!list_empty(&c->unread) && !stops(c)) {
         struct unread *h = CONTAINER_OF(list_pop(&c->unread), struct unread, link);
         take(c, &h->input);
-        unread_free(c, h);
+        if (list_empty(&h->link)) // nothing of it is left
+            unread_free(c, h);
     }
     if (!list_empty(&c->unread))
         fall_behind(c);

@@ -86,7 +86,7 @@ static void take_back(struct call *c)
 {
     if (!c->session->peer.out)
         return;
-    c->charged = c->session->peer.out->queue.credit;
+    call_set_charged(c, c->session->peer.out->queue.credit);
     c->session->peer.out->queue.credit = 0;
 }
 

@@ -9,7 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_PER_UNIT = 16 }; // to send a call to one more rank is much less work than to read one
+enum {
+    RANKS_PER_UNIT = 16, // to send a call to one more rank is much less work than to read one
+    SHORT_BODY = 1024,   // copies of longer bodies hold back the client as other arguments do
+};
+
+void call_set_charged(struct call *c, size_t charged)
+{
+    size_t copies = c->copies - MIN(c->copies, (size_t)c->n_ranks * SHORT_BODY);
+    size_t bookkeeping = charged - MIN(charged, copies);
+    c->order->bookkeeping += bookkeeping - c->bookkeeping;
+    c->bookkeeping = bookkeeping;
+    c->charged = charged;
+}
 
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied)
 {
@@ -28,8 +40,8 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
     c->order = s->order;
     c->group = g;
     c->n_ranks = n;
-    c->charged = charged;
     c->copies = copied;
+    call_set_charged(c, charged);
     stats_begin(&c->stat, &g->stats, stats_find(&g->stats, q->role, q->method));
     s->order->refs++;
     list_append(&s->open, &c->open);
@@ -55,8 +67,8 @@ bool call_pays_copies(struct call *c, size_t bytes)
     size_t more = bytes - MIN(bytes, c->copies);
     if (more && !quota_charge(c->quota, more))
         return false;
-    c->charged += more;
     c->copies += more;
+    call_set_charged(c, c->charged + more);
     return true;
 }
 
@@ -128,6 +140,7 @@ void call_free_if_over(struct call *c)
     list_remove(&c->flowing);
     c->router->n_calls--;
     c->order->lasting -= c->lasting;
+    c->order->bookkeeping -= c->bookkeeping;
     session_order_unref(c->order);
     quota_refund(c->quota, c->charged);
     quota_unref(c->quota);

@@ -100,6 +100,7 @@ struct call {
     // Bytes that are charged for the call and its records in the queues of its ranks, and how many of them are for
     // copies.
     size_t charged, copies;
+    size_t bookkeeping;     // the part of `charged` that does not hold back its client
     struct stats_call stat; // until it is answered
     struct request req;     // call_new() sets all members above to 0
     struct call_rank ranks[];
@@ -110,6 +111,8 @@ enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MA
 
 // `copied`: bytes of its body, if the body has to be copied. NULL: over the session's memory.
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied);
+// Notes how much is charged for it now.
+void call_set_charged(struct call *c, size_t charged);
 // Charges copies of its body, or the lists of its parts, until the call is over. False: no room.
 bool call_pays_copies(struct call *c, size_t bytes);
 // Returns the work to send the call or to end it, in calls of one rank.

@@ -21,19 +21,38 @@ enum group_change_kind group_change_kind_of(const char *method, size_t len)
     return GROUP_CHANGE_NONE;
 }
 
-int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
-                       struct err *err)
+static int check(const struct session *s, enum group_change_kind kind, size_t len, struct err *err)
 {
     size_t n = 0;
     LIST_FOREACH(l, &s->group_changes)
         n++;
     if (n >= GROUP_CHANGES_MAX)
         return err_set(err, ERR_THROTTLED,
-                       "this connection is creating or deleting %zu groups already; wait for some of them", n);
+                       "this connection has %zu requests about groups without an answer; wait for some of them", n);
+    if (kind == GROUP_CHANGE_RENEW && len > GROUP_RENEWAL_ARGS_MAX)
+        return err_set(err, ERR_LIMIT, "the arguments of group.renew have %zu bytes; at most %d", len,
+                       GROUP_RENEWAL_ARGS_MAX);
     if (len > GROUP_CHANGE_ARGS_MAX)
         return err_set(err, ERR_LIMIT, "a manifest of %zu bytes: at most %d", len, GROUP_CHANGE_ARGS_MAX);
+    return 0;
+}
+
+// Returns the quota that pays. NULL = none has room.
+static struct quota *charge(const struct session *s, enum group_change_kind kind, size_t cost)
+{
+    if (quota_charge(s->quota, cost))
+        return s->quota;
+    return kind == GROUP_CHANGE_RENEW && quota_charge(s->router->bytes, cost) ? s->router->bytes : NULL;
+}
+
+int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
+                       struct err *err)
+{
     size_t cost = sizeof(struct group_change) + 2 * len; // the router's owner keeps a copy, too
-    if (!quota_charge(s->quota, cost)) {
+    if (check(s, kind, len, err) < 0)
+        return err->code;
+    struct quota *payer = charge(s, kind, cost);
+    if (!payer) {
         tenant_explain(s->tenant, s->quota, err);
         return err->code;
     }
@@ -42,7 +61,7 @@ int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t 
                                .session = s,
                                .client_id = id,
                                .args = memcpy(xcalloc(1, len + 1), args, len),
-                               .quota = quota_ref(s->quota),
+                               .quota = quota_ref(payer),
                                .cost = cost};
     list_append(&s->router->group_changes, &e->link);
     list_append(&s->group_changes, &e->of_session);

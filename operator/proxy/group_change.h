@@ -16,7 +16,11 @@ enum group_change_kind {
     GROUP_CHANGE_BUNDLES,
     GROUP_CHANGE_CAPACITY
 };
-enum { GROUP_CHANGES_MAX = 64, GROUP_CHANGE_ARGS_MAX = 1024 * 1024 }; // changes of a session at a time; bytes
+enum {
+    GROUP_CHANGES_MAX = 64,              // changes of a session at a time
+    GROUP_CHANGE_ARGS_MAX = 1024 * 1024, // bytes
+    GROUP_RENEWAL_ARGS_MAX = 4096,
+};
 
 struct group_change {
     enum group_change_kind kind;
@@ -24,7 +28,7 @@ struct group_change {
     uint32_t client_id;
     char *args; // NUL-terminated, as it arrived: nothing was checked
     // private
-    struct quota *quota; // the session's, which pays `cost`
+    struct quota *quota; // pays `cost`
     size_t cost;
     bool begun;             // the router's owner has begun it
     struct list link;       // in the router's `begun` or `group_changes`
@@ -32,7 +36,9 @@ struct group_change {
 };
 
 enum group_change_kind group_change_kind_of(const char *method, size_t len); // GROUP_CHANGE_NONE: another method
-// Notes the change. ERR_THROTTLED, ERR_LIMIT.
+// Notes the change. The session pays for it. If it has no room, for example because other namespaces have grown, the
+// memory of all peers pays for a renewal: without it, the group would be deleted. GROUP_CHANGES_MAX and
+// GROUP_RENEWAL_ARGS_MAX bound this. ERR_THROTTLED, ERR_LIMIT.
 int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
                        struct err *err);
 bool group_change_pending(const struct session *s, uint32_t id);

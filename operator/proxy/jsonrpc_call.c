@@ -209,5 +209,6 @@ int jsonrpc_call_encode(const char *method, const struct json *params, const cha
         return r;
     _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     write_head(&p, p.head[10] ? NULL : trace, &w);
-    return encode(w.buf.data, w.buf.len, args, message, quota, ret, err);
+    // The router copies what changes a group at once, and decides who pays (group_change.h).
+    return encode(w.buf.data, w.buf.len, args, message, p.kind == CHANGE ? NULL : quota, ret, err);
 }

@@ -3,6 +3,7 @@
 
 #include "operator/proxy/tenant.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,10 @@ enum { LET_IN = 8 }; // most bodies that raise the marks
 
 void session_order_unref(struct session_order *o)
 {
-    if (--o->refs == 0)
-        free(o);
+    if (--o->refs)
+        return;
+    assert(!o->lasting && !o->bookkeeping);
+    free(o);
 }
 
 bool session_ended(const struct session *s)
@@ -35,6 +38,9 @@ void session_flow(struct session *s)
     // that waits.
     size_t body = 2 * config->pause_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
     size_t waiting = s->parked + MIN(s->waiting, LET_IN * body);
+    // Calls run as long as they like. If the client was not read meanwhile, its renewals would wait, and its groups
+    // would be deleted. The limit of its calls bounds their bookkeeping.
+    waiting += s->order->bookkeeping;
     size_t used = MAX(charged - MIN(charged, waiting), queued);
     if (s->peer.read ? !over && used <= config->high_mark + let_in : over || used >= config->low_mark + let_in)
         return;

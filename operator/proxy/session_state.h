@@ -6,11 +6,12 @@
 #include "common/wire/call_head.h"
 #include "operator/proxy/router_state.h"
 
-// The number of calls of a session that other calls may overtake on the way to a rank. A call counts until all ranks
-// have answered it. This may be after the session has ended.
+// Sums over the calls of a session. A call counts until all ranks have answered it. This may be after the
+// session has ended.
 struct session_order {
     unsigned refs;
-    uint32_t lasting;
+    uint32_t lasting;   // calls that other calls may overtake on the way to a rank
+    size_t bookkeeping; // bytes that are charged for the calls themselves, their records and short bodies
 };
 
 struct session {

@@ -2,6 +2,7 @@
 // Groups that belong to a session, when nobody renews them any more.
 #include "operator/exec/abandoned.h"
 
+#include "common/base/log.h"
 #include "tests/unit/support/store_gone.h"
 #include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
@@ -14,6 +15,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CONFLICT "{\"kind\":\"Status\",\"code\":409,\"reason\":\"Conflict\"}"
 
@@ -146,6 +148,39 @@ static void a_conflict_without_a_renewal_is_tried_again_at_the_next_look(void **
     stub_answer(next(), 200, "{}");
 }
 
+static void logged(struct stub_call *call, char *ret, size_t size) // when the API server reports a conflict
+{
+    FILE *capture = tmpfile();
+    int real_stderr = dup(STDERR_FILENO);
+    assert_non_null(capture);
+    assert_true(dup2(fileno(capture), STDERR_FILENO) >= 0);
+    log_setup(LOG_DEBUG, LOG_JSON);
+    stub_answer(call, 409, CONFLICT);
+    log_setup(LOG_INFO, LOG_JSON);
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr);
+    rewind(capture);
+    size_t n = fread(ret, 1, size - 1, capture);
+    ret[n] = '\0';
+    fclose(capture);
+}
+
+static void one_that_is_gone_meanwhile_is_not_tried_again(void **state)
+{
+    char log[1024];
+    (void)state;
+    start(1);
+    abandoned_start(t.abandoned);
+    put_group("17", "");
+    logged(next(), log, sizeof log);
+    assert_non_null(strstr(log, "the operator tries again soon"));
+    struct stub_call *call = next();
+    put_group("17", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    logged(call, log, sizeof log);
+    assert_string_equal(log, "");
+    assert_true(stub_quiet(t.client));
+}
+
 static void others_stay(void **state)
 {
     (void)state;
@@ -188,6 +223,7 @@ int main(void)
         cmocka_unit_test_teardown(what_failed_is_tried_again, teardown),
         cmocka_unit_test_teardown(only_the_newest_version_that_was_seen_is_deleted, teardown),
         cmocka_unit_test_teardown(a_conflict_without_a_renewal_is_tried_again_at_the_next_look, teardown),
+        cmocka_unit_test_teardown(one_that_is_gone_meanwhile_is_not_tried_again, teardown),
         cmocka_unit_test_teardown(others_stay, teardown),
         cmocka_unit_test_teardown(a_renewal_counts_from_when_it_is_seen, teardown),
         cmocka_unit_test_teardown(only_the_leader_deletes, teardown),

@@ -274,6 +274,20 @@ static void test_much_before_welcome(void **state)
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
+// The namespace has no turn until input of the peer, the second client, waits for one. The test ends if the peer gets
+// an error instead.
+static void wait_for_unread(const struct gateway_peer *p, const struct connection *c, struct tenant *t)
+{
+    enum { TURNS = 10000 };
+    for (int i = 0; i < TURNS && gateway_fixture_counters(&f).clients == 2 && !gateway_peer_got(p, "ERROR"); i++) {
+        tenant_spend(t, (size_t)1 << 20);
+        loop_run_once(f.loop, 1);
+        if (gateway_fixture_counters(&f).clients == 2 && !list_empty(&c->unread))
+            return;
+    }
+    fail_msg("no input waits: %.*s", (int)p->got.len, p->got.data);
+}
+
 // Records that wait for a turn of the loop are what one read has brought. So their connection stays, even if the share
 // of its namespace has no room for them.
 static void test_records_without_room_wait_for_a_turn(void **state)
@@ -286,15 +300,35 @@ static void test_records_without_room_wait_for_a_turn(void **state)
     size_t taken = quota_left(t->quota);
     assert_true(quota_charge(t->quota, taken));
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[1]");
-    while (gateway_fixture_counters(&f).clients == 2 && list_empty(&c->unread)) {
-        tenant_spend(t, (size_t)1 << 20);
-        loop_run_once(f.loop, 1);
-    }
-    assert_int_equal(gateway_fixture_counters(&f).clients, 2);
+    wait_for_unread(&p, c, t);
     assert_true(quota_used(ws_session_quota(c->ws)) > 0); // it counts as the connection's
     quota_refund(t->quota, taken);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [{\"rank\":0,\"args\":[1]}]"));
     assert_int_equal(quota_used(ws_session_quota(c->ws)), 0);
+    tenant_unref(t);
+    gateway_peer_hang_up(&p);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+}
+
+// The answer to the first record makes the second one wait again, while nobody has memory for it.
+static void test_what_waits_again_is_paid_for_already(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    gateway_client(&p, &f);
+    const struct connection *c = CONTAINER_OF(f.gateway->connections.prev, struct connection, link);
+    struct quota *all = gateway_router(f.gateway)->bytes;
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    for (uint32_t id = 1; id <= 2; id++)
+        gateway_peer_call(&p, id, "{\"method\":\"echo\"}", "[1]");
+    wait_for_unread(&p, c, t);
+    assert_ptr_equal(c->unread.next, c->unread.prev); // one read has brought both
+    size_t taken = quota_left(all);
+    assert_true(quota_charge(all, taken));
+    GATEWAY_UNTIL(&f, p.closed || gateway_peer_got(&p, "ERROR 2 - {\"code\":\"THROTTLED\""));
+    quota_refund(all, taken);
+    assert_false(p.closed);
+    assert_true(gateway_peer_got(&p, "ERROR 1 - {\"code\":\"THROTTLED\""));
     tenant_unref(t);
     gateway_peer_hang_up(&p);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
@@ -647,6 +681,7 @@ int main(void)
         TEST(test_too_many_calls),
         TEST(test_much_before_welcome),
         TEST(test_records_without_room_wait_for_a_turn),
+        TEST(test_what_waits_again_is_paid_for_already),
         TEST(test_what_waits_for_a_turn_is_charged),
         TEST(test_half_a_text_is_charged_to_the_namespace_of_its_client),
         TEST(test_a_text_and_its_call_are_not_charged_twice),

@@ -2,6 +2,7 @@
 #include "common/base/mem.h"
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/group_request.h"
+#include "operator/proxy/tenant.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include <setjmp.h>
@@ -92,6 +93,7 @@ static void its_arguments_are_short(void **state)
 // Requests that need the API server
 
 #define CREATE "{\"method\":\"group.create\"}"
+#define RENEW "{\"method\":\"group.renew\"}"
 #define MANIFEST ((size_t)400 << 10)
 
 static void creates(struct world *w, uint32_t id)
@@ -154,12 +156,58 @@ static void calls_hold_back_no_renewal(void **state)
     sends_group(w, ++id, CREATE, "{}");
     hears_about(w, "101 ERROR THROTTLED", "100 calls of this connection have no answer yet");
     for (size_t i = 0; i < GROUP_CHANGES_MAX; i++)
-        sends_group(w, ++id, "{\"method\":\"group.renew\"}", "{}");
+        sends_group(w, ++id, RENEW, "{}");
     hears_nothing(w);
-    sends_group(w, ++id, "{\"method\":\"group.renew\"}", "{}");
-    hears_about(w, "166 ERROR THROTTLED", "creating or deleting 64 groups already");
+    sends_group(w, ++id, RENEW, "{}");
+    hears_about(w, "166 ERROR THROTTLED", "this connection has 64 requests about groups without an answer");
     group_change_answer(router_group_change(&w->f.router), "null", 4);
     hears(w, "102 RESULT null");
+}
+
+// A thousand calls to many ranks take more than what may wait, even without their arguments.
+static void open_calls_do_not_stop_reading(void **state)
+{
+    struct world *w = *state;
+    const struct session *s = w->c.session;
+    uint32_t calls = fixture_limits.session_calls;
+    size_t mark = w->f.router.config.high_mark = w->f.router.config.low_mark = w->f.router.config.pause_mark = 64 << 10;
+    for (uint32_t id = 1; id <= calls; id++)
+        sends_group(w, id, ADD, "[1]");
+    ranks_read(w);
+    assert_true(quota_used(s->quota) > 2 * mark);
+    assert_true(s->peer.read);
+    for (uint32_t id = 1; id <= calls; id++)
+        client_cancel(&w->c, id);
+    assert_true(quota_used(s->quota) > 2 * mark); // the ranks have not answered
+    assert_true(s->peer.read);
+}
+
+static void a_namespace_without_room_still_renews(void **state)
+{
+    struct world *w = *state;
+    struct quota *share = w->c.session->tenant->quota;
+    size_t taken = quota_left(share), all = quota_used(w->f.router.bytes);
+    assert_true(quota_charge(share, taken));
+    sends_group(w, 1, RENEW, "{}");
+    hears_nothing(w);
+    struct group_change *e = router_group_change(&w->f.router);
+    assert_non_null(e);
+    assert_true(quota_used(w->f.router.bytes) > all + taken); // it counts
+    client_close(&w->c);
+    quota_refund(share, taken);
+    group_change_answer(e, "null", 4);
+}
+
+static void the_arguments_of_a_renewal_are_short(void **state)
+{
+    struct world *w = *state;
+    char args[4098] = "{";
+    memset(args + 1, ' ', sizeof args - 3);
+    args[sizeof args - 2] = '}';
+    sends_group(w, 1, RENEW, args);
+    hears_about(w, "1 ERROR LIMIT", "the arguments of group.renew have 4097 bytes; at most 4096");
+    sends_group(w, 2, RENEW, args + 1);
+    hears_nothing(w);
 }
 
 int main(void)
@@ -173,6 +221,9 @@ int main(void)
         PROXY_TEST(a_manifest_without_room_is_refused),
         PROXY_TEST(a_client_that_creates_much_is_not_read_for_a_while),
         PROXY_TEST(calls_hold_back_no_renewal),
+        PROXY_TEST(open_calls_do_not_stop_reading),
+        PROXY_TEST(a_namespace_without_room_still_renews),
+        PROXY_TEST(the_arguments_of_a_renewal_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

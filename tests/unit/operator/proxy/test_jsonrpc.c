@@ -2,6 +2,7 @@
 #include "operator/proxy/jsonrpc.h"
 
 #include "common/wire/area.h"
+#include "operator/proxy/group_change.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/tenant.h"
 
@@ -489,6 +490,21 @@ static void what_ranks_print_comes_as_notifications(void **state)
     hears(d, NULL);
 }
 
+static void a_namespace_without_room_still_renews(void **state)
+{
+    struct world *d = *state;
+    struct quota *share = d->j.session->tenant->quota;
+    size_t taken = quota_left(share);
+    assert_true(quota_charge(share, taken));
+    asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.renew\",\"params\":{\"group\":\"g\",\"uid\":\"u\"}}");
+    struct group_change *e = router_group_change(&d->f.router);
+    assert_non_null(e);
+    assert_string_equal(e->args, "{\"group\":\"g\",\"uid\":\"u\"}");
+    quota_refund(share, taken);
+    group_change_answer(e, "null", 4);
+    hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +524,7 @@ int main(void)
         TEST(a_request_is_canceled_by_its_id),
         TEST(a_notification_runs_and_gets_no_answer),
         TEST(info_is_the_groups),
+        TEST(a_namespace_without_room_still_renews),
         TEST(what_is_in_flight_ends_with_the_client),
         TEST(what_ranks_print_comes_as_notifications),
     };
