@@ -88,6 +88,7 @@ struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws
     c->fd = fd;
     c->is_unix = l->unix_path;
     c->stage = stage;
+    c->swept_ms = loop_now_ms(server->loop);
     list_init(&c->ending);
     list_append(&server->connections, &c->link);
     list_append(&server->without_request, &c->without_request);

@@ -144,25 +144,35 @@ static void on_again(void *ctx)
     lws_cancel_service(server->context);
 }
 
-// Pings sessions that are silent.
+static void sweep(struct ws_connection *c)
+{
+    struct ws_server *server = c->server;
+    bool idle = c->is_unix && (!c->session || ws_session_idle(c->session)) && !c->request;
+    server->calm = idle ? server->calm + 1 : 0;
+    if (idle)
+        return;
+    if (c->session)
+        ws_session_sweep(c->session);
+    else if (c->request)
+        ws_request_sweep(c->request);
+}
+
+// Pings sessions that are silent. The connection that was swept longest ago is the first of the list. Its peer has all
+// the time for its answer, however often the timer's interval changes.
 static void on_sweep(void *ctx)
 {
     struct ws_server *server = ctx;
-    size_t parts = ws_connections_sweep_parts(server);
+    size_t parts = ws_connections_sweep_parts(server), n = parts ? server->counters.connections / parts + 1 : 0;
+    int64_t now_ms = loop_now_ms(server->loop), until_ms = now_ms - server->config.ping_ms * 9 / 10;
     ws_sessions_show_life(server);
-    server->sweep_due += server->counters.connections; // so that each is swept once in a round
-    for (; parts && server->sweep_due >= parts && !list_empty(&server->connections); server->sweep_due -= parts) {
-        struct list *l = list_pop(&server->connections);
-        struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, link);
-        list_append(&server->connections, l);
-        bool idle = c->is_unix && (!c->session || ws_session_idle(c->session)) && !c->request;
-        server->calm = idle ? server->calm + 1 : 0;
-        if (idle)
-            continue;
-        if (c->session)
-            ws_session_sweep(c->session);
-        else if (c->request)
-            ws_request_sweep(c->request);
+    for (; n && !list_empty(&server->connections); n--) {
+        struct ws_connection *c = CONTAINER_OF(server->connections.next, struct ws_connection, link);
+        if (c->swept_ms > until_ms)
+            break;
+        c->swept_ms = now_ms;
+        list_remove(&c->link);
+        list_append(&server->connections, &c->link);
+        sweep(c);
     }
     ws_connections_sweep_next(server);
 }

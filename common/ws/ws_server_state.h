@@ -40,7 +40,6 @@ struct ws_server {
     struct list ending;         // connections that are to be hung up, first come, first served
     struct loop_hook *hook;
     struct loop_timer *sweep;
-    uint64_t sweep_due;
     uint64_t calm;            // connections in a row that were swept and need no sweep
     unsigned woken;           // how often libwebsockets was woken for data that it holds, and reported nothing since
     struct loop_timer *again; // it is woken once more
@@ -77,6 +76,7 @@ struct ws_connection {
     bool refused;                // its path is not accepted
     struct list ending;          // in the server's list until it is hung up ...
     bool hung_up;                // ... and then was
+    int64_t swept_ms;            // when it was swept, or adopted
     struct ws_session *session;
     struct ws_request *request;
 };

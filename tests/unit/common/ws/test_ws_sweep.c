@@ -116,6 +116,32 @@ static void a_session_is_awaited_while_others_leave(void **state)
         ws_peer_stop(&others[i]);
 }
 
+// While a session is paused, the rounds over the connections have other parts. A session that is swept again too early
+// would have no time for its answer.
+static void a_silent_session_has_its_time_while_another_one_is_paused_and_goes_on(void **state)
+{
+    enum { PING_MS = 400, PHASE_MS = PING_MS / 4, SOON_MS = PING_MS * 2 };
+    static struct ws_peer other;
+    (void)state;
+    int64_t begun = clock_mono_ms(&clock_system), now;
+    world_restart(&(struct ws_server_config){.ping_ms = PING_MS}, "127.0.0.1:0");
+    open_peer(NULL);
+    ws_client_pause(p.client); // it answers no ping
+    ws_peer_start(&other, &f, NULL);
+    WS_UNTIL(&f, other.opened);
+    for (bool paused = false; (now = clock_mono_ms(&clock_system)) < begun + SOON_MS && !seen("close");
+         loop_run_once(f.loop, 5)) {
+        bool pause = (now - begun) / PHASE_MS % 2;
+        if (pause != paused)
+            (pause ? ws_session_pause : ws_session_resume)(f.session);
+        paused = pause;
+    }
+    assert_false(seen("close"));
+    ws_session_resume(f.session);
+    WS_UNTIL(&f, seen("close 1006 no answer to a ping"));
+    ws_peer_stop(&other);
+}
+
 // The server does not read the pings of the client, which would take the server for dead.
 static void a_server_that_does_not_listen_shows_that_it_is_there(void **state)
 {
@@ -181,6 +207,7 @@ int main(void)
         WS_TEST(a_silent_session_is_asked_and_then_given_up),
         WS_TEST(a_session_of_this_host_is_asked_only_while_somebody_waits),
         WS_TEST(a_session_is_awaited_while_others_leave),
+        WS_TEST(a_silent_session_has_its_time_while_another_one_is_paused_and_goes_on),
         WS_TEST(a_server_that_does_not_listen_shows_that_it_is_there),
         WS_TEST(a_paused_session_that_takes_nothing_is_given_up),
         WS_TEST(a_paused_session_that_does_not_take_its_last_message_is_given_up),
