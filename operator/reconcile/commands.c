@@ -92,17 +92,27 @@ void commands_stop_older(struct group_decision *d, int stage)
     }
 }
 
+// Whether the agent was here, and none of its processes ran any more.
+static bool has_ended(const struct agent_facts *f)
+{
+    size_t n = 0;
+    while (n < f->n_processes && f->processes[n].state == AGENT_PROCESS_EXITED)
+        n++;
+    return f->changed_ms && n == f->n_processes && (n || !runs(f));
+}
+
 // The time for which the agent of a pod that has to end can still receive the command. If nobody can reach the
-// operator, it gets more time, but in the end the group's resources must be given back.
+// operator, it gets more time, but in the end the group's resources must be given back. If its processes have ended,
+// nothing has to be received: the pod is about to be Completed, and its log stays if nobody deletes it before.
 static int64_t end_left_ms(const struct group_decision *d, const struct agent_facts *f)
 {
     const struct group_view *v = d->v;
     int64_t since = MAX(f->changed_ms, MAX(v->leading_ms, v->reach.listening_ms));
     int64_t longest = (int64_t)d->wg->spec.gang.node_lost_s * 1000,
             rest = MIN(since + longest - v->gang.now_ms, longest), left;
-    if (!ranks_agent_there(f) && group_pods_silence(v, f->changed_ms, DIAL_IN_MIN_MS, &left) == REACH_COUNTS)
-        return 0;
-    return ranks_agent_there(f) ? rest : MIN(left, rest);
+    if (ranks_agent_there(f) || has_ended(f))
+        return rest;
+    return group_pods_silence(v, f->changed_ms, DIAL_IN_MIN_MS, &left) == REACH_COUNTS ? 0 : MIN(left, rest);
 }
 
 void commands_end(struct group_decision *d)
