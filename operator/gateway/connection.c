@@ -493,6 +493,11 @@ void connection_closed(void *gateway, struct ws_session *ws, unsigned code, cons
     c->cut = c->lost && *reason ? reason : NULL;
     c->done = c->state == CONNECTION_SERVED && code == FRAME_CLOSE_NORMAL;
     log_debug("disconnected", "who", c->name, "peer", c->address, "code", log_i64(code), "reason", reason, NULL);
+    if (c->cut) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_GONE, "its connection was cut: %s", c->cut);
+        gateway_log_refusal(c->gateway, c->name, c->address, &err);
+    }
     connection_free(c);
 }
 
