@@ -63,7 +63,7 @@ static void on_done(void *ctx, const cadre_client_answer *a)
         f->error = *a->error;
 }
 
-static cadre_client_code start(struct fixture *f, const char *method, const char *args, size_t len)
+static cadre_client_code start_as(struct fixture *f, bool urgent, const char *method, const char *args, size_t len)
 {
     cadre_client_request r;
     cadre_client_request_init(&r, method);
@@ -71,7 +71,13 @@ static cadre_client_code start(struct fixture *f, const char *method, const char
     r.timeout_ms = LONG_MS;
     r.done = on_done;
     r.ctx = f;
+    r.urgent = urgent;
     return cadre_client_start(f->client, &r, NULL, &f->error);
+}
+
+static cadre_client_code start(struct fixture *f, const char *method, const char *args, size_t len)
+{
+    return start_as(f, false, method, args, len);
 }
 
 static void start_many(struct fixture *f, size_t n)
@@ -140,14 +146,7 @@ static void no_more_in_flight_than_the_proxy_allows(void **state)
 
 static cadre_client_code start_urgent(struct fixture *f, const char *method, const char *args, size_t len)
 {
-    cadre_client_request r;
-    cadre_client_request_init(&r, method);
-    r.args = (cadre_client_json){args, len};
-    r.timeout_ms = LONG_MS;
-    r.done = on_done;
-    r.ctx = f;
-    r.urgent = 1;
-    return cadre_client_start(f->client, &r, NULL, &f->error);
+    return start_as(f, true, method, args, len);
 }
 
 static void an_urgent_call_waits_for_no_other(void **state)
