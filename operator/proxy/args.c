@@ -299,7 +299,7 @@ static int send_piece(struct call *c, const struct call_body *piece, struct err 
     return r;
 }
 
-// No more arguments are awaited, so nothing depends on this GO.
+// No more arguments are awaited: all have arrived, or the call is about to end. Nothing depends on this GO.
 static void end(struct call *c)
 {
     if (c->args.paused)

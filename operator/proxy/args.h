@@ -8,6 +8,19 @@
 //             is long, a job prepares it meanwhile (delivery.h)
 //   passing   the call is CALL_STREAMING: each piece goes on to all ranks as it arrives, or is split for them
 //             (split_stream.h). The client is told to pause while too much of it waits for the slowest rank
+//
+// The types of a body, in the order of its way to the ranks:
+//
+//   struct record        what the reader hands over: a body or a piece of one, with its header (record_reader.h)
+//   struct record_call   where the head and the arguments are in a body (record.h)
+//   struct call_body     the same bytes without the header, in the reader's input or in a blob (body.h)
+//   struct blob          keeps bytes for all who refer to it, and charges them to a quota (blob.h)
+//   struct record_part   a range of a blob, as queues take it (parts.h)
+//   struct args          the arguments that a call has now; `args_rest` is what follows the first part of parked ones
+//   struct preparation   the job that prepares long arguments while the call waits (delivery.c)
+//   struct delivery      what the ranks of a whole call get: one body, or a `split` with a piece for each (delivery.h)
+//   struct split_stream  makes these pieces of a batch that passes (split_stream.h)
+//   struct record_stream the call in the queue of one rank (record_stream.h)
 #pragma once
 
 #include "operator/proxy/call.h"

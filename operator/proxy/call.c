@@ -131,9 +131,14 @@ void call_become(struct call *c, enum call_state next)
     c->state = next;
 }
 
+bool call_answered(const struct call *c)
+{
+    return c->state == CALL_ANSWERED;
+}
+
 void call_free_if_over(struct call *c)
 {
-    if (c->session || c->left)
+    if (!call_answered(c) || c->left)
         return;
     if (c->id)
         idmap_del(&c->router->running, c->id);
@@ -267,5 +272,5 @@ bool call_rank_ends(struct call_rank *rank)
     rank->member = NULL;
     rank->call->left--;
     stats_answer(&rank->call->stat, number, rank->call->n, rank->call->left);
-    return rank->call->session != NULL;
+    return !call_answered(rank->call);
 }

@@ -37,7 +37,7 @@ enum call_state {
     CALL_WAITING,   // it waits for its group, for an earlier call of its client, or until its long arguments are ready
     CALL_QUEUED,    // it waits for a slot of any rank (task.h), then until its long arguments are ready
     CALL_STREAMING, // its ranks have the beginning of it, and the rest of its arguments follows
-    CALL_RUNNING,   // its ranks have it
+    CALL_RUNNING,   // its ranks have it, or the rest of its arguments was dropped because the call is about to end
     CALL_ANSWERED,  // its client has the answer, or wants none. The call stays until each of its ranks has answered
 };
 
@@ -71,7 +71,7 @@ struct answer {
 
 struct call {
     struct router *router;
-    struct session *session; // NULL once it is answered
+    struct session *session; // NULL once it is answered (call_answered())
     struct quota *quota;
     struct tenant *tenant;       // the session's
     struct session_order *order; // the session's
@@ -120,6 +120,7 @@ unsigned call_work(const struct call *c);
 // Changes the state, and removes the call from the list in which it waits. A caller that lets it wait puts it into
 // another list.
 void call_become(struct call *c, enum call_state next);
+bool call_answered(const struct call *c); // its client has the answer, or wants none
 
 // Queues the call for `m`, the next rank that gets it: the parts, or a copy of `copied` if that is not NULL.
 // CALL_STREAMING: more of the arguments follows. Errors of the rank's queue.

@@ -132,10 +132,11 @@ static void name_late_ranks(const struct call *c, struct call_failure_late *late
 // Explains what the call has waited for in vain.
 static void explain_lateness(struct call *c, struct call_failure_late *late, struct buf *out)
 {
-    switch (args_missing(c) ? CALL_STREAMING : c->state) {
-    case CALL_STREAMING:
+    if (args_missing(c)) {
         buf_puts(out, "its arguments have not arrived completely");
-        break;
+        return;
+    }
+    switch (c->state) {
     case CALL_WAITING:
         if (delivery_awaited(c))
             buf_puts(out, "its arguments are long, and are still being split for its ranks");
@@ -149,6 +150,7 @@ static void explain_lateness(struct call *c, struct call_failure_late *late, str
     case CALL_BLOCKED:
         buf_puts(out, "an earlier call of the same client has not arrived completely");
         break;
+    case CALL_STREAMING: // its arguments are missing, see above
     case CALL_RUNNING:
     case CALL_ANSWERED:
         if (!c->left) {

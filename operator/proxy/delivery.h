@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepares what the ranks of a call get: its arguments, whole or split. References in them get the address and the key
 // to fetch the object. Short arguments are prepared at once. Long ones are a job (job.h): meanwhile the call stays
-// CALL_WAITING, in front of later calls of its client to the same group.
+// CALL_WAITING, in front of later calls of its client to the same group, or CALL_QUEUED, in front of later tasks.
 #pragma once
 
 #include "operator/proxy/call.h"

@@ -149,7 +149,7 @@ void result_too_long(struct call_rank *rank, bool last)
 {
     struct call *c = rank->call;
     rank->passes = true;
-    if (c->session)
+    if (!call_answered(c))
         call_refuse(
             c, ERR_LIMIT,
             "%s() of %s ran, but the proxy cannot collect the results: it has no room for the result of rank %u "
@@ -218,7 +218,7 @@ static int join(struct call_rank *rank, const struct call_body *piece, bool firs
 static bool wants(const struct call_rank *rank)
 {
     const struct call *c = rank->call;
-    return c->session && !c->req.quiet && (c->req.single || dispatch_plan_wants(c->plan, rank->member->rank));
+    return !call_answered(c) && !c->req.quiet && (c->req.single || dispatch_plan_wants(c->plan, rank->member->rank));
 }
 
 static int take_result(struct call_rank *rank, const struct call_body *piece, bool first, bool last, struct err *err)
@@ -231,7 +231,7 @@ bool result_piece(struct call_rank *rank, const struct call_body *piece, bool fi
 {
     struct call *c = rank->call;
     struct err err = ERR_INIT;
-    bool passes = c->req.single && c->session && !c->session->whole;
+    bool passes = c->req.single && !call_answered(c) && !c->session->whole;
     rank->member->peer.want = 0;
     if (first && c->req.keep) // a rank that keeps its result answers with a short text
         return false;
@@ -242,7 +242,7 @@ bool result_piece(struct call_rank *rank, const struct call_body *piece, bool fi
         call_fail_err(c, &err);
     if (last)
         result_ends(rank);
-    else if (c->session)
+    else if (!call_answered(c))
         result_flow(c);
     return true;
 }
