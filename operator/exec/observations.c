@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60 * 1000, HEALTHY_MS = 10 * RETRY_MAX_MS };
+enum { HEALTHY_MS = 10 * WAIT_RETRY_MAX_MS };
 
 void observations_init(struct observations *n, uint64_t seed)
 {
@@ -41,7 +41,7 @@ void observations_time(struct observations *n, int64_t wall_ms, int64_t mono_ms)
     for (int i = 0; i < WAIT_KINDS; i++)
         move(&m->waits[i].since_ms, jump);
     // The time may have been noted while the clock was being set.
-    m->retry_at_ms = MIN(m->retry_at_ms, wall_ms + RETRY_MAX_MS + RETRY_MAX_MS / 10);
+    m->retry_at_ms = MIN(m->retry_at_ms, wall_ms + WAIT_RETRY_MAX_MS + WAIT_RETRY_MAX_MS / 10);
     n->seen_ms = wall_ms;
 }
 
@@ -109,7 +109,7 @@ void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32
 static int64_t later(struct observations *n, int64_t now_ms)
 {
     n->memory.given_back++;
-    return now_ms + wait_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, n->memory.given_back, n->seed);
+    return now_ms + wait_backoff_ms(WAIT_RETRY_FIRST_MS, WAIT_RETRY_MAX_MS, n->memory.given_back, n->seed);
 }
 
 void observations_refused(struct observations *n, int32_t incarnation, const char *reason, const char *message,

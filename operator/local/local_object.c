@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 60 * 1000 };
-
 static bool uses(const struct local_object *o, const struct local_object *placementgroup)
 {
     for (int32_t i = 0; i < o->used.n; i++)
@@ -100,7 +98,7 @@ static int start(struct local_object *o, struct err *err)
         loop_timer_disarm(o->again);
     } else {
         leave(o);
-        loop_timer_arm(o->again, wait_backoff_ms(RETRY_FIRST_MS, RETRY_MAX_MS, o->tries, 0));
+        loop_timer_arm(o->again, wait_backoff_ms(WAIT_RETRY_FIRST_MS, WAIT_RETRY_MAX_MS, o->tries, 0));
     }
     return r;
 }

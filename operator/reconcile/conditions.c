@@ -38,6 +38,12 @@ bool conditions_was(const struct conditions *c, enum condition_kind which)
     return old && old->status == CONDITION_TRUE;
 }
 
+bool conditions_judged(const struct conditions *c, enum condition_kind which)
+{
+    const struct condition *old = conditions_old(c, which);
+    return old && old->status != CONDITION_UNKNOWN && old->observed_generation == c->generation;
+}
+
 // The status has no such condition, or one with another status or reason.
 static bool became(const struct conditions *c, enum condition_kind which)
 {

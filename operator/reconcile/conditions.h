@@ -34,6 +34,8 @@ void conditions_alive(struct conditions *c); // sets Succeeded, Failed and Suspe
 void conditions_wait(struct conditions *c, const char *reason, const char *message);
 const struct condition *conditions_old(const struct conditions *c, enum condition_kind which); // NULL if never set
 bool conditions_was(const struct conditions *c, enum condition_kind which);                    // the status says True
+// The status says True or False about the present spec.
+bool conditions_judged(const struct conditions *c, enum condition_kind which);
 // Returns true if Ready already says why the gang gave up its pods. That reason says more than a reason about pods that
 // are still going, and it does not change with each pod that goes.
 bool conditions_keep_reason(const struct conditions *c);

@@ -107,8 +107,7 @@ static enum gang_verdict ask(struct gang_decision *g)
             return GANG_REFUSED;
         }
     plan_requeue(g->plan, 0); // the answer changes no object that would wake us
-    const struct condition *old = conditions_old(&g->conditions, ACCEPTED);
-    if (!old || old->status == CONDITION_UNKNOWN || old->observed_generation != g->conditions.generation)
+    if (!conditions_judged(&g->conditions, ACCEPTED))
         conditions_set(&g->conditions, ACCEPTED, CONDITION_UNKNOWN, REASON_CHECKING,
                        "the API server checks the template");
     return GANG_UNKNOWN;

@@ -70,12 +70,10 @@ static bool vanished(struct group_decision *d)
 // attempt, which is counted here. A group that never ran begins with attempt 1.
 static void suspended(struct group_decision *d, const struct refusal *refusal)
 {
-    const struct condition *old = conditions_old(&d->gang.conditions, ACCEPTED);
-    bool judged = old && old->status != CONDITION_UNKNOWN && old->observed_generation == d->gang.conditions.generation;
     bool said = conditions_was(&d->gang.conditions, SUSPENDED);
     if (refusal)
         conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
-    else if (!judged)
+    else if (!conditions_judged(&d->gang.conditions, ACCEPTED))
         gang_verdict(&d->gang);
     bool began = d->pods.begun || (!said && (group_decision_was_whole(d) || finish_over(d)));
     if (began) {
