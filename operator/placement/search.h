@@ -11,7 +11,7 @@
 #include "operator/placement/victims.h"
 
 // The requirements of a strategy on the domains of a gang. The planner knows nothing else about strategies. To add one,
-// add a row to the table in search.c, and its name to operator/api/workergroup.h.
+// add a row to the table in search.c, its value to operator/api/workergroup.h, and its name to workergroup.c there.
 struct strategy_traits {
     bool together; // all bundles in one domain, or wait
     bool distinct; // no two bundles in one domain, or wait
