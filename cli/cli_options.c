@@ -8,7 +8,6 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/mode.h"
-#include "common/wire/record.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -101,10 +100,10 @@ static bool mode_is(const char *text, const char *name)
     return *text == *name;
 }
 
-static int set_mode(const struct cli_options *o, const char *text, const char *(*name)(unsigned), unsigned n,
+static int set_mode(const struct cli_options *o, const char *text, const char *(*name)(unsigned),
                     void (*list)(struct buf *), int *ret)
 {
-    for (unsigned i = 1; i < n; i++) {
+    for (unsigned i = 1; name(i); i++) {
         if (mode_is(text, name(i))) {
             *ret = (int)i;
             return -1;
@@ -118,12 +117,12 @@ static int set_mode(const struct cli_options *o, const char *text, const char *(
 
 static int set_dispatch(struct parse *p, const char *text)
 {
-    return set_mode(p->o, text, mode_dispatch_name, RECORD_DISPATCH_COUNT, mode_dispatch_list, &p->o->request.dispatch);
+    return set_mode(p->o, text, mode_dispatch_of, mode_dispatch_list, &p->o->request.dispatch);
 }
 
 static int set_execute(struct parse *p, const char *text)
 {
-    return set_mode(p->o, text, mode_execute_name, RECORD_EXECUTE_COUNT, mode_execute_list, &p->o->request.execute);
+    return set_mode(p->o, text, mode_execute_of, mode_execute_list, &p->o->request.execute);
 }
 
 static int set_output(struct parse *p, const char *text)

@@ -10,8 +10,7 @@
 static const struct dispatch_mode modes[] = {CADRE_DISPATCH_MODES(X)};
 #undef X
 
-#define X(name, number, ...) [number] = #name,
-static const char *const dispatch_names[] = {CADRE_DISPATCH_MODES(X)};
+#define X(name, number) [number] = #name,
 static const char *const execute_names[] = {CADRE_EXECUTE_MODES(X)};
 #undef X
 
@@ -31,51 +30,62 @@ bool mode_lists_ranks(const struct dispatch_mode *m)
     return m->takes == MODE_NOTHING && m->results == MODE_LIST;
 }
 
-static const char *name_of(const char *const *names, size_t n, unsigned mode)
+const char *mode_dispatch_of(unsigned dispatch)
 {
-    return mode < n && names[mode] ? names[mode] : "?";
+    const struct dispatch_mode *m = mode_of(dispatch);
+    return m ? m->name : NULL;
 }
 
-static uint8_t number_of(const char *const *names, size_t n, const char *name)
+const char *mode_execute_of(unsigned execute)
 {
-    for (size_t i = 1; i < n; i++)
-        if (str_eq(names[i], name))
-            return (uint8_t)i;
-    return 0;
+    return execute < ARRAY_LEN(execute_names) ? execute_names[execute] : NULL;
 }
 
-static void list(const char *const *names, size_t n, struct buf *out)
+static const char *shown(const char *name)
 {
-    for (size_t i = 1; i < n; i++)
-        buf_printf(out, "%s%s", i > 1 ? ", " : "", names[i]);
+    return name ? name : "?";
 }
 
 const char *mode_dispatch_name(unsigned dispatch)
 {
-    return name_of(dispatch_names, ARRAY_LEN(dispatch_names), dispatch);
+    return shown(mode_dispatch_of(dispatch));
 }
 
 const char *mode_execute_name(unsigned execute)
 {
-    return name_of(execute_names, ARRAY_LEN(execute_names), execute);
+    return shown(mode_execute_of(execute));
+}
+
+static uint8_t number_of(const char *(*of)(unsigned), const char *name)
+{
+    for (unsigned i = 1; of(i); i++)
+        if (str_eq(of(i), name))
+            return (uint8_t)i;
+    return 0;
 }
 
 uint8_t mode_dispatch(const char *name)
 {
-    return number_of(dispatch_names, ARRAY_LEN(dispatch_names), name);
+    return number_of(mode_dispatch_of, name);
 }
 
 uint8_t mode_execute(const char *name)
 {
-    return number_of(execute_names, ARRAY_LEN(execute_names), name);
+    return number_of(mode_execute_of, name);
+}
+
+static void list(const char *(*of)(unsigned), struct buf *out)
+{
+    for (unsigned i = 1; of(i); i++)
+        buf_printf(out, "%s%s", i > 1 ? ", " : "", of(i));
 }
 
 void mode_dispatch_list(struct buf *out)
 {
-    list(dispatch_names, ARRAY_LEN(dispatch_names), out);
+    list(mode_dispatch_of, out);
 }
 
 void mode_execute_list(struct buf *out)
 {
-    list(execute_names, ARRAY_LEN(execute_names), out);
+    list(mode_execute_of, out);
 }

@@ -3,9 +3,27 @@
 #pragma once
 
 #include "common/base/buf.h"
-#include "common/wire/record.h"
+#include "sdk/c/include/cadre/modes.h"
 
 #include <stdint.h>
+
+// How arguments reach the ranks and results come back. DEFAULT is the mode with which the method was registered.
+enum record_dispatch {
+    RECORD_DISPATCH_DEFAULT,
+#define X(name, number, ...) RECORD_##name = (number),
+    CADRE_DISPATCH_MODES(X)
+#undef X
+        RECORD_DISPATCH_COUNT,
+};
+
+// Which ranks run it.
+enum record_execute {
+    RECORD_EXECUTE_DEFAULT,
+#define X(name, number) RECORD_##name = (number),
+    CADRE_EXECUTE_MODES(X)
+#undef X
+        RECORD_EXECUTE_COUNT,
+};
 
 enum mode_pieces { MODE_WHOLE, MODE_ELEMENTS, MODE_ROWS };
 enum mode_takes { MODE_NOTHING, MODE_MESHES, MODE_RULE };
@@ -24,6 +42,9 @@ const struct dispatch_mode *mode_of(unsigned dispatch); // NULL for none, and fo
 // Whether the client gets a list with the results of all ranks, in their order.
 bool mode_lists_ranks(const struct dispatch_mode *m);
 
+// The name; NULL for none, and for DEFAULT.
+const char *mode_dispatch_of(unsigned dispatch);
+const char *mode_execute_of(unsigned execute);
 const char *mode_dispatch_name(unsigned dispatch); // "?" for none
 const char *mode_execute_name(unsigned execute);   // "ALL"; "?" for none
 // 0 (DEFAULT) if no mode has that name.

@@ -55,9 +55,9 @@ static int check_flags(const struct record_header *h, struct err *err)
 static int check_modes(const struct record_header *h, struct err *err)
 {
     bool call = h->type == RECORD_CALL;
-    if (h->dispatch >= (call ? RECORD_DISPATCH_COUNT : 1))
+    if (h->dispatch && !(call && mode_of(h->dispatch)))
         return err_set(err, ERR_PROTO, "a %s record with dispatch mode %u", record_type_name(h->type), h->dispatch);
-    if (h->execute >= (call ? RECORD_EXECUTE_COUNT : 1))
+    if (h->execute && !(call && mode_execute_of(h->execute)))
         return err_set(err, ERR_PROTO, "a %s record with execute mode %u", record_type_name(h->type), h->execute);
     return 0;
 }

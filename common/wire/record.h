@@ -9,7 +9,7 @@
 #pragma once
 
 #include "common/base/err.h"
-#include "sdk/c/include/cadre/modes.h"
+#include "common/wire/mode.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,25 +67,6 @@ enum record_flags {
     RECORD_REFS = 16,   // CALL to a worker: there are references in the arguments (ref.h)
     RECORD_SHARED = 32, // CALL, RESULT: the bytes of the body in this record lie in shared memory (share.h)
     RECORD_CODE = 64,   // CALL to a worker that asked for it: the client may run its own code here
-};
-
-// How arguments reach the ranks and results come back. DEFAULT is the mode with which the method was registered. mode.h
-// describes the modes.
-enum record_dispatch {
-    RECORD_DISPATCH_DEFAULT,
-#define X(name, number, ...) RECORD_##name = (number),
-    CADRE_DISPATCH_MODES(X)
-#undef X
-        RECORD_DISPATCH_COUNT,
-};
-
-// Which ranks run it.
-enum record_execute {
-    RECORD_EXECUTE_DEFAULT,
-#define X(name, number) RECORD_##name = (number),
-    CADRE_EXECUTE_MODES(X)
-#undef X
-        RECORD_EXECUTE_COUNT,
 };
 
 struct record_header {

@@ -54,6 +54,11 @@ bool record_reader_at_boundary(const struct record_reader *r)
     return !r->in_body && r->head_len == 0;
 }
 
+int record_reader_end(const struct record_reader *r, struct err *err)
+{
+    return record_reader_at_boundary(r) ? 0 : err_set(err, ERR_PROTO, "a message ended inside a record");
+}
+
 unsigned record_reader_count(struct record_reader *r)
 {
     unsigned n = r->count;

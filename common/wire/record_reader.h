@@ -81,5 +81,6 @@ char *record_reader_buffer(struct record_reader *r, size_t *ret_room);
 bool record_reader_collect(struct record_reader *r, const struct record *first, size_t max, size_t want);
 // False inside a record: no message may end there.
 bool record_reader_at_boundary(const struct record_reader *r);
+int record_reader_end(const struct record_reader *r, struct err *err); // a message ends: ERR_PROTO inside a record
 // The smallest seq of a body that has begun, has not ended and comes in one piece; UINT64_MAX = none.
 uint64_t record_reader_unfinished(const struct record_reader *r);

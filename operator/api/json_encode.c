@@ -31,7 +31,15 @@ static int64_t number_at(const struct json_field *f, const char *from)
 
 static bool is_empty(const struct json_field *f, const char *from)
 {
-    return f->kind == J_STRING ? !*(const char *const *)(from + f->offset) : !number_at(f, from);
+    const void *at = from + f->offset;
+    switch (f->kind) {
+    case J_STRING:
+        return !*(const char *const *)at;
+    case J_LABELS:
+        return !((const struct labels *)at)->n;
+    default:
+        return !number_at(f, from);
+    }
 }
 
 static void write_string(struct json_writer *w, const struct json_field *f, const char *from)
@@ -90,6 +98,9 @@ static void write_field(struct json_writer *w, const struct json_field *f, const
     case J_ENUM:
         writer_str(w, f->name, f->names[number_at(f, from)]);
         break;
+    case J_LABELS:
+        labels_write(w, f->name, (const struct labels *)(from + f->offset));
+        break;
     case J_LIST:
         write_list(w, f, from, compared);
         break;
@@ -108,7 +119,7 @@ static void write_members(struct json_writer *w, const struct json_table *table,
 {
     for (size_t i = 0; i < table->n; i++) {
         const struct json_field *f = &table->fields[i];
-        if (!(compared && f->since) && !(f->left_out && is_empty(f, from)))
+        if (!f->read_only && !(compared && f->since) && !(f->left_out && is_empty(f, from)))
             write_field(w, f, from, compared);
     }
 }
@@ -118,6 +129,14 @@ static void write_object(struct json_writer *w, const char *key, const struct js
 {
     writer_object(w, key);
     write_members(w, table, from, compared);
+    writer_object_end(w);
+}
+
+void labels_write(struct json_writer *w, const char *key, const struct labels *l)
+{
+    writer_object(w, key);
+    for (size_t i = 0; i < l->n; i++)
+        writer_str(w, l->items[i].key, l->items[i].value);
     writer_object_end(w);
 }
 

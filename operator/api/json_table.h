@@ -45,7 +45,8 @@ struct json_field {
     const char *prefix;             // J_LABELS: only keys with this prefix
     // For writing
     const char *needs; // J_OBJECT: name of a member; if it is NULL or 0, the object is not written
-    bool left_out;     // if it is NULL or 0; without left_out, NULL is written as null, and 0 as it is
+    bool left_out;     // if it is NULL, 0 or empty labels; without left_out, NULL is written as null, and 0 as it is
+    bool read_only;    // it is never written
     bool keeps_empty;  // J_LIST: an empty one is [], else null
     bool micro;        // J_TIME: as a MicroTime
     bool since;        // the time of a change of another member; json_same() ignores this one

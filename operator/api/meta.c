@@ -9,15 +9,15 @@
 static const struct json_table meta_table = JSON_TABLE(struct meta,
     {"name", J_STRING, META(name), .required = true},
     {"namespace", J_STRING, META(ns), .missing_str = ""},
-    {"uid", J_STRING, META(uid)},
-    {"resourceVersion", J_STRING, META(resource_version)},
-    {"generation", J_I64, META(generation)},
-    {"creationTimestamp", J_TIME, META(created_ms)},
-    {"deletionTimestamp", J_TIME, META(deleted_ms)},
-    {"deletionGracePeriodSeconds", J_I64, META(deletion_grace_s)});
+    {"uid", J_STRING, META(uid), .read_only = true},
+    {"resourceVersion", J_STRING, META(resource_version), .left_out = true},
+    {"generation", J_I64, META(generation), .read_only = true},
+    {"creationTimestamp", J_TIME, META(created_ms), .read_only = true},
+    {"deletionTimestamp", J_TIME, META(deleted_ms), .read_only = true},
+    {"deletionGracePeriodSeconds", J_I64, META(deletion_grace_s), .read_only = true});
 static const struct json_table meta_map_table = JSON_TABLE(struct meta,
-    {"labels", J_LABELS, META(labels)},
-    {"annotations", J_LABELS, META(annotations), .prefix = "cadre.dev/"});
+    {"labels", J_LABELS, META(labels), .left_out = true},
+    {"annotations", J_LABELS, META(annotations), .left_out = true, .prefix = "cadre.dev/"});
 
 struct owner_item {
     struct owner owner;
@@ -76,14 +76,6 @@ int meta_decode(const struct json *root, bool brief, struct arena *a, struct are
     return r < 0 ? r : owner_decode(metadata, a, scratch, &ret->owner, err);
 }
 
-void labels_write(struct json_writer *w, const char *key, const struct labels *l)
-{
-    writer_object(w, key);
-    for (size_t i = 0; i < l->n; i++)
-        writer_str(w, l->items[i].key, l->items[i].value);
-    writer_object_end(w);
-}
-
 void env_write(struct json_writer *w, const char *name, const char *value)
 {
     writer_print(w, NULL, "{'name':%s,'value':%s}", name, value);
@@ -107,13 +99,8 @@ void head_write(struct json_writer *w, enum kind kind, const struct meta *m)
 {
     kind_write(w, kind);
     writer_object(w, "metadata");
-    writer_str(w, "name", m->name);
-    writer_str(w, "namespace", m->ns);
-    writer_str_set(w, "resourceVersion", m->resource_version);
-    if (m->labels.n)
-        labels_write(w, "labels", &m->labels);
-    if (m->annotations.n)
-        labels_write(w, "annotations", &m->annotations);
+    json_encode_members(&meta_table, m, w);
+    json_encode_members(&meta_map_table, m, w);
     owner_write(w, &m->owner);
     writer_object_end(w);
 }

@@ -10,7 +10,6 @@
 int meta_decode(const struct json *root, bool brief, struct arena *a, struct arena *scratch, struct meta *ret,
                 struct err *err);
 
-void labels_write(struct json_writer *w, const char *key, const struct labels *l);
 void env_write(struct json_writer *w, const char *name, const char *value); // a variable of a container
 void owner_write(struct json_writer *w, const struct owner *o);             // ownerReferences; nothing if there is none
 void kind_write(struct json_writer *w, enum kind kind);                     // apiVersion and kind

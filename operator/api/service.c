@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/service.h"
 
+#include "operator/api/json_encode.h"
 #include "operator/api/meta.h"
 
 #include <inttypes.h>

@@ -357,8 +357,8 @@ static void take_data(struct connection *c, const struct input *in)
         postpone(c, &left);
         return;
     }
-    if (got == 0 && left.end && !record_reader_at_boundary(&c->reader))
-        got = err_set(&err, ERR_PROTO, "a message ended inside a record");
+    if (got == 0 && left.end)
+        got = record_reader_end(&c->reader, &err);
     if (got < 0)
         connection_close(c, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
     else if (c->role && c->role->after)

@@ -242,8 +242,8 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
     int r = 0;
     while (k->client && (r = record_reader_next(&k->reader, &data, &len, &rec, &err)) > 0)
         on_record(k, &rec);
-    if (k->client && r == 0 && end && !record_reader_at_boundary(&k->reader))
-        r = err_set(&err, ERR_PROTO, "a message ended inside a record");
+    if (k->client && r == 0 && end)
+        r = record_reader_end(&k->reader, &err);
     if (k->client && r < 0)
         drop(k, &err);
 }

@@ -235,8 +235,8 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
         on_record(c, &record);
     if (!c->client)
         return;
-    if (r == 0 && end && !record_reader_at_boundary(&c->reader))
-        r = err_set(&err, ERR_PROTO, "a message ended inside a record");
+    if (r == 0 && end)
+        r = record_reader_end(&c->reader, &err);
     if (r < 0)
         drop(c, &err);
 }

@@ -383,8 +383,8 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
     }
     if (s->closing)
         return;
-    if (got == 0 && end && !record_reader_at_boundary(&s->reader))
-        got = err_set(&err, ERR_PROTO, "a message ended inside a record");
+    if (got == 0 && end)
+        got = record_reader_end(&s->reader, &err);
     if (got < 0)
         hang_up(s, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
     else

@@ -51,7 +51,7 @@ static int check_method(const cadre_method *m, size_t i, bool pulled, struct map
     if (!mode_of(m->dispatch))
         return err_set(err, ERR_INVALID, "method %s declares dispatch mode %d, which does not exist", m->name,
                        (int)m->dispatch);
-    if (m->execute < 1 || (int)m->execute >= RECORD_EXECUTE_COUNT)
+    if (!mode_execute_of(m->execute))
         return err_set(err, ERR_INVALID, "method %s declares execute mode %d, which does not exist", m->name,
                        (int)m->execute);
     return 0;

@@ -130,7 +130,7 @@ static int fill(const struct cadre_client *c, struct pending *p, const cadre_cli
         return err_set(err, ERR_INVALID, "%s(): a negative attempt or timeout, or a timeout over 7 days; 0 is none",
                        r->method);
     bool modes =
-        r->dispatch >= 0 && r->dispatch < RECORD_DISPATCH_COUNT && r->execute >= 0 && r->execute < RECORD_EXECUTE_COUNT;
+        (!r->dispatch || mode_of((unsigned)r->dispatch)) && (!r->execute || mode_execute_of((unsigned)r->execute));
     if (!modes || (r->rank >= 0 && (r->dispatch || r->execute)))
         return err_set(err, ERR_INVALID, "%s(): %s", r->method,
                        modes ? "a call to one rank has no dispatch or execute mode" : "there is no such mode");
@@ -353,19 +353,18 @@ size_t cadre_client_pending(const cadre_client *c)
 
 const char *cadre_client_dispatch_name(int dispatch)
 {
-    const struct dispatch_mode *m = dispatch > 0 ? mode_of((unsigned)dispatch) : NULL;
-    return m ? m->name : NULL;
+    return mode_dispatch_of((unsigned)dispatch);
 }
 
 const char *cadre_client_dispatch_row(int dispatch)
 {
-    const struct dispatch_mode *m = dispatch > 0 ? mode_of((unsigned)dispatch) : NULL;
+    const struct dispatch_mode *m = mode_of((unsigned)dispatch);
     return m ? m->row : NULL;
 }
 
 const char *cadre_client_execute_name(int execute)
 {
-    return execute > 0 && execute < RECORD_EXECUTE_COUNT ? mode_execute_name((unsigned)execute) : NULL;
+    return mode_execute_of((unsigned)execute);
 }
 
 // References

@@ -250,8 +250,8 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
     }
     if (u->closing)
         return;
-    if (got == 0 && end && !record_reader_at_boundary(&u->reader))
-        got = err_set(&err, ERR_PROTO, "a message ended inside a record");
+    if (got == 0 && end)
+        got = record_reader_end(&u->reader, &err);
     if (got == ERR_LIMIT && u->reader.now.h.call)
         u->config.on_too_long(u->config.ctx, u, u->reader.now.h.call, &err);
     if (got < 0)

@@ -103,15 +103,22 @@ static void what_the_specification_does_not_allow_is_refused(void **state)
         {{.type = RECORD_CALL, .call = 1, .flags = RECORD_CODE}, 0},
         {{.type = RECORD_RESULT, .call = 1, .flags = RECORD_CODE}, ERR_PROTO},
         {{.type = RECORD_CALL, .call = 1, .flags = 0x80}, ERR_PROTO},
-        {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DISPATCH_COUNT - 1}, 0},
-        {{.type = RECORD_CALL, .call = 1, .dispatch = RECORD_DISPATCH_COUNT}, ERR_PROTO},
-        {{.type = RECORD_CALL, .call = 1, .execute = RECORD_EXECUTE_COUNT - 1}, 0},
-        {{.type = RECORD_CALL, .call = 1, .execute = RECORD_EXECUTE_COUNT}, ERR_PROTO},
         {{.type = RECORD_RESULT, .call = 1, .dispatch = RECORD_ONE_TO_ALL}, ERR_PROTO},
         {{.type = RECORD_ARGS, .call = 1, .execute = RECORD_ALL}, ERR_PROTO},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         assert_int_equal(check(cases[i].h), cases[i].want);
+}
+
+static void a_call_has_the_modes_of_the_table_or_the_default(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i <= UINT8_MAX; i++) {
+        const struct record_header dispatch = {.type = RECORD_CALL, .call = 1, .dispatch = (uint8_t)i};
+        const struct record_header execute = {.type = RECORD_CALL, .call = 1, .execute = (uint8_t)i};
+        assert_int_equal(check(dispatch), !i || mode_of(i) ? 0 : ERR_PROTO);
+        assert_int_equal(check(execute), !i || mode_execute_of(i) ? 0 : ERR_PROTO);
+    }
 }
 
 static void a_call_is_a_head_and_arguments(void **state)
@@ -142,6 +149,7 @@ int main(void)
         cmocka_unit_test(a_header_is_sixteen_bytes_little_endian),
         cmocka_unit_test(every_type_is_known_by_number_and_name),
         cmocka_unit_test(what_the_specification_does_not_allow_is_refused),
+        cmocka_unit_test(a_call_has_the_modes_of_the_table_or_the_default),
         cmocka_unit_test(a_call_is_a_head_and_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

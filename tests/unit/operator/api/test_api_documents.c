@@ -21,7 +21,12 @@ static void a_lease_is_written_and_read(void **state)
 {
     (void)state;
     struct lease l = {
-        .obj.meta = {.name = "cadre", .ns = "cadre-system", .resource_version = "42"},
+        .obj.meta = {.name = "cadre",
+                     .ns = "cadre-system",
+                     .resource_version = "42",
+                     .uid = "u-1", // only the API server writes this and the next ones
+                     .generation = 2,
+                     .created_ms = INT64_C(1767323045678)},
         .holder = "operator-0",
         .duration_s = 15,
         .transitions = 2,
