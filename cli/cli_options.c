@@ -141,14 +141,14 @@ static int check_json(const struct cli_options *o, const char *text, enum json_t
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     struct err err = ERR_INIT;
-    int r = -1;
-    if (json_parse(text, strlen(text), NULL, &a, &root, &err) == 0) {
-        *ret = root->type;
-    } else {
-        r = wrong(o, "the argument %.200s is not JSON: %s%s", text, err.msg,
-                  strpbrk(text, "[{\"") ? "" : "; a string needs quotes: '\"text\"'");
-    }
-    return r;
+    int r = json_parse(text, strlen(text), NULL, &a, &root, &err);
+    if (r == ERR_LIMIT)
+        return wrong(o, "the argument %.200s: %s", text, err.msg);
+    if (r < 0)
+        return wrong(o, "the argument %.200s is not JSON: %s%s", text, err.msg,
+                     strpbrk(text, "[{\"") ? "" : "; a string needs quotes: '\"text\"'");
+    *ret = root->type;
+    return -1;
 }
 
 static int add_arg(struct parse *p, const char *text)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What attacks of one tenant cost the clients of another, and how much memory they make the operator use, at several
-# memory limits, and how long the turns of its loop take; prints a table for each limit. It is tests/attack/test_attack.sh, for longer: a cluster for each limit.
+# Measures how attacks of one tenant slow down the clients of another, how much memory they make the operator use, and
+# how long the turns of its loop take, at several memory limits. Prints a table for each limit. It is
+# tests/attack/test_attack.sh, for longer: a cluster for each limit.
 #   bench/attack/run.sh [--seconds N] [--limits LIST]      (10, "128 1024 4096", in MiB)
 # It needs root, and a build in $CADRE_BUILD_DIR (build/release: cmake --workflow --preset release).
 set -euo pipefail

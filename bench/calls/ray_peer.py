@@ -30,7 +30,7 @@ warnings.filterwarnings("ignore", message="More than 10MB of messages")  # which
 
 
 def descendants(pid):
-    """Of this process, with the time at which each began, which tells it from a later one of the same number."""
+    """Returns the descendants of this process, and when each began, because a later one may have the same number."""
     parents = {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:

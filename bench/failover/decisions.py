@@ -67,7 +67,7 @@ class Api:
                 self.changed.notify_all()
 
     def wait(self, what, found):
-        """What `found` gives, once that is not None."""
+        """Waits until found() returns something other than None, and returns it."""
         end = time.monotonic() + PATIENCE_S
         with self.changed:
             while (result := found()) is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What benchmarks on a cluster of their own share. Set before this is read: root, the tree. BENCH_CLUSTER=NAME uses a
+# Shared by benchmarks on a cluster of their own. Set before this is read: root, the tree. BENCH_CLUSTER=NAME uses a
 # cluster that is up, and leaves it up.
 
 : "${root:?}"

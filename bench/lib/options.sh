@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What a benchmark's script can say before it builds or starts anything. The comment at its head is its manual: reading
-# this file prints it where --help is among the script's arguments, and options_check refuses options that its indented
-# lines do not have.
+# Answers --help and refuses unknown options before a benchmark's script builds or starts anything. The comment at the
+# head of the script is its manual. If --help is among the script's arguments, reading this file prints the manual.
+# options_check refuses options that the indented lines of the manual do not have.
 
 manual=$(sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$0")
 for argument; do

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The same groups of 8 pods by bare pods, LeaderWorkerSet, JobSet and Cadre, each beside bare pods that are pinned to
-# their nodes, on a cluster of its own with 1,000 fake nodes of 8 GPUs. Prints a table, and writes it into the report.
+# their nodes, on a cluster of its own with 1,000 fake nodes of 8 GPUs. Prints rows of the table in
+# docs/benchmarks/peers.md.
 # Needs root, 4 GB of memory and a machine with nothing else to do; 100 groups take about ten minutes.
 #   bench/peers/run.sh [OPTION]...
 #   --groups N        groups at once (100); 1000 fill the cluster and take an hour
@@ -11,7 +12,6 @@
 #   --only LIST       of bare,lws,jobset,cadre; with commas
 #   --source LIST     lws=DIR or jobset=DIR, with a comma between: built from a git checkout of its project, of any
 #                     version, instead of the Go module of the version that bench/peers/go pins
-#   --report FILE     whose table of N groups is written again (docs/benchmarks/peers.md); "none" writes nothing
 # The other managers are built once, into ~/.cache/cadre/peers; one that cannot be had is left out, by name.
 # BENCH_CLUSTER=NAME uses a cluster that is up, and leaves it up.
 set -euo pipefail
@@ -20,7 +20,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=bench/lib/options.sh
 . "$root/bench/lib/options.sh"
 options_check "$@"
-groups=100 rounds='' only=bare,lws,jobset,cadre report=$root/docs/benchmarks/peers.md options=()
+groups=100 rounds='' only=bare,lws,jobset,cadre options=()
 declare -A sources=()
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -33,7 +33,6 @@ while [[ $# -gt 0 ]]; do
             sources[${BASH_REMATCH[1]}]=${BASH_REMATCH[2]}
         done
         ;;
-    --report) report=$2 ;;
     *) options+=("$1" "$2") ;;
     esac
     shift 2
@@ -84,19 +83,6 @@ describe() {
         "${missing:+ Not here:$missing.}"
 }
 
-# report_write TABLE: in place of what the report has of as many groups, or at its end.
-report_write() {
-    local begin="<!-- $groups groups -->" end="<!-- end of $groups groups -->"
-    grep -qxF "$begin" "$report" 2>/dev/null || printf '\n%s\n%s\n' "$begin" "$end" >>"$report"
-    awk -v begin="$begin" -v end="$end" -v table="$1" '
-        $0 == end { skip = 0 }
-        !skip { print }
-        $0 == begin { skip = 1; print ""; while ((getline line < table) > 0) print line; print "" }' \
-        "$report" >"$work/report"
-    cat "$work/report" >"$report"
-    echo "bench: the table is in $report" >&2
-}
-
 for name in "${!sources[@]}"; do
     manager_checkout "$name" "${sources[$name]}"
 done
@@ -130,4 +116,3 @@ wait "$child"
 child=
 describe >>"$work/table"
 cat "$work/table"
-[[ $report == none ]] || report_write "$work/table"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What planning costs by itself, then a cluster's days simulated; prints a table and a summary. Needs no root.
+# Measures the cost of planning by itself, then simulates days of a cluster. Prints a table and a summary, without root.
 #   bench/planner/run.sh [EVENTS [SEED [NODES]]]     of the simulation: 1000000 1 24
 set -euo pipefail
 

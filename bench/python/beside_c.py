@@ -12,7 +12,7 @@ import time
 
 from calls import LONG, SHORT, Bound, Cadre
 
-# What it is, the argument, calls in a turn, the target in C's rate.
+# Name, argument, calls in a turn, the target in C's rate.
 LINES = [("one call at a time", 1, 100, 0.6), ("an array of 1 MiB, there and back", SHORT, 1, 0.8),
          ("an array of 64 MiB, there and back", LONG, 1, 0.8)]
 
@@ -26,7 +26,7 @@ def turn(peer, x, calls):
 
 
 def times(peers, x, calls, seconds):
-    """Of each peer, in microseconds for a call."""
+    """Returns the time of a call for each peer, in microseconds."""
     found, end = [[] for _ in peers], time.perf_counter() + seconds
     while time.perf_counter() < end:
         for peer, taken in zip(peers, found):

@@ -113,7 +113,7 @@ class Ray:
 
 
 SHORT, LONG = numpy.zeros(MIB, numpy.uint8), numpy.zeros(64 * MIB, numpy.uint8)
-# What it is, how, how many at a time, its target in Ray's rate, and whether C has such a thing (beside_c.py has C's targets).
+# Name, function, calls at a time, the target in Ray's rate, and whether C has it, too (beside_c.py has C's targets).
 LINES = [("one call at a time", lambda p: p.one_at_a_time(1), 1, 8, True),
          ("1,000 calls in flight", lambda p: p.in_flight("echo", 1), IN_FLIGHT, 15, True),
          ("1,000 calls of an async method in flight", lambda p: p.in_flight("later", 1), IN_FLIGHT, 10, False),
@@ -143,7 +143,7 @@ def compare(seconds, rounds):
         print(f"| {name} | {ours:,.0f} | {rays:,.0f} | {ours / rays:.1f}x | {target}x | {c}|", flush=True)
 
 
-# What does not come once a second
+# Cases that do not repeat within a second
 
 FILES, FOLDER_BYTES = 400, 14_375_000  # 13.71 MiB
 

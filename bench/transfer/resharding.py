@@ -24,7 +24,7 @@ RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}  # before Ra
 
 
 def shape_of(mib):
-    """Of each tensor, of float32."""
+    """Returns the shape of each tensor of float32."""
     return 1024, (mib << 20) // TENSORS // 4096
 
 
@@ -147,7 +147,7 @@ class Several:
 
 
 class Copies(Several):
-    """What the machine can copy at best: as many processes as there are receivers copy a part each."""
+    """The fastest copy on this machine: as many processes as there are receivers copy a part each."""
 
     def __init__(self, mib):
         super().__init__(Copy, [(mib // RANKS,)] * RANKS)
@@ -158,7 +158,7 @@ class Piece(ctypes.Structure):
 
 
 class Memory:
-    """What another process may read."""
+    """Memory that another process may read."""
 
     def __init__(self, mib):
         pr_set_ptracer, anybody = 0x59616D61, ctypes.c_ulong(-1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who gets which arguments, and whose results come back: `python3 dispatch.py` in this folder."""
+"""Shows which ranks get which arguments, and whose results come back: `python3 dispatch.py` in this folder."""
 
 import cadre
 from modes import TestActor

@@ -5,7 +5,7 @@
     attack.py --host NAME --ca FILE --token FILE --namespace NAMESPACE [--seconds N] [--scale X] ATTACK
 
 Runs one attack for some seconds, and prints its result as a line of JSON. The callers, tests/attack/test_attack.sh and
-bench/attack/run.py, measure what it costs others. Exit status 0: the attack was carried out."""
+bench/attack/run.sh, measure what it costs others. Exit status 0: the attack was carried out."""
 import argparse
 import json
 import resource

@@ -44,7 +44,7 @@ def build(folder):
 
 
 class Wheels(unittest.TestCase):
-    """What a person sees in them who can run neither."""
+    """Looks into the wheels of both machines without running them."""
 
     MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
     GLIBC = 28
@@ -207,7 +207,7 @@ class Wheel(unittest.TestCase):
         cls.folder.cleanup()
 
     def python(self, code):
-        """What a program prints that has this wheel, and nothing else of ours."""
+        """Returns the output of a program that has this wheel and nothing else of ours."""
         path = f"{self.folder.name}/program.py"
         with open(path, "w", encoding="utf-8") as f:
             f.write(code)

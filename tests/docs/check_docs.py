@@ -5,7 +5,8 @@
 Options of programs: --help and the manual page; of the operator also the chart. STATUS words:
 operator/reconcile/reason.h, docs/troubleshooting.md and docs/api.md. Dispatch modes: the table in cadre/modes.h, the
 pages on calls and the protocol. The walks and the states of a call in docs/architecture.md. make targets and paths in
-documents. Links between documents, and headings that comments name. The tests of the tables of failures and of threats. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
+documents. Links between documents, and headings and sources that comments name. The tests of the tables of failures
+and of threats. The answers of the benchmarks' scripts before they build or start anything. Prints TAP.
 """
 
 import fnmatch
@@ -45,7 +46,7 @@ def difference(left, right, left_name, right_name):
 
 
 def options_of_help(program):
-    """Of every command where there are several, which stand where options do."""
+    """Returns the options of the program and of all its commands. --help lists commands in the place of options."""
     def ask(*words):
         return subprocess.run([program, *words], capture_output=True, text=True, check=True).stdout
     text = ask("--help")
@@ -175,8 +176,8 @@ def tree():
 
 
 def missing_paths(name, text, paths):
-    """Of what is in backticks, paths into a folder of the tree or of operator/. A word in capitals stands for any, and a
-    module may be named without its suffix."""
+    """Yields paths in backticks that are not in the tree, if their first folder is in it or in operator/. A word in
+    capitals stands for any, and a module may be named without its suffix."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
     for word in (w for quoted in re.findall(r"`([^`\n]+)`", text) for w in quoted.split()):
         if not re.fullmatch(r"\.?[\w-]+(/[\w.*-]+)+/?", word):
@@ -188,6 +189,15 @@ def missing_paths(name, text, paths):
         pattern = base + re.sub(r"\b[A-Z]{2,}\b(?!\.md)|(?<=_)[A-Z]{2,}", "*", word.rstrip("/"))
         if not any(fnmatch.filter(paths, pattern + suffix) for suffix in ("", ".c", ".h")):
             yield f"{name}: {word} is not in the tree"
+
+
+def missing_sources(name, text, paths):
+    """Yields paths to sources that comments name and that are not in the tree."""
+    comments = r"//.*" if name.endswith((".c", ".h")) else r'(?<!\S)#.*|"""(?:[^"]|"(?!""))*"""'
+    for comment in re.findall(comments, text):
+        for word in re.findall(r"(?<![\w./$<-])[\w-]+(?:/[\w-]+)+\.(?:c|h|py|sh|md)\b", comment):
+            if word.split("/")[0] in paths and word not in paths:
+                yield f"{name}: {word} is not in the tree"
 
 
 def unknown_targets(name, text, targets):
@@ -214,6 +224,9 @@ def check_documents():
     check("a path that is not in the tree is found", [] if len(list(missing_paths("", gone, paths))) == 3 else [gone])
     check("paths in backticks are in the tree", [p for n in names for p in missing_paths(n, read(n), paths)])
     sources = [n for n in sorted(paths) if re.search(r"\.(?:[ch]|py|sh)$", n) and not n.startswith(("tests/docs/", "tests/lint/"))]
+    gone = '# See operator/none.c, operator/main.c and none/none.c.\nx = "operator/none.h"\n"""Of tests/none.py."""'
+    check("a source that is not in the tree is found", [] if len(list(missing_sources("", gone, paths))) == 2 else [gone])
+    check("sources that comments name are in the tree", [p for n in sources for p in missing_sources(n, read(n), paths)])
     check("headings that comments name exist", [p for n in sources for p in missing_headings(n, read(n))])
     check("make targets exist", [p for n in names for p in unknown_targets(n, read(n), targets)])
     check(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What test_gpu.sh checks, in functions that its check() runs in a subshell. Each command in them ends in time.
+# The cases of test_gpu.sh, in functions that its check() runs in a subshell. Each command in them ends in time.
 
 : "${root:?}" "${dir:?}" "${gpus:?}" "${on_gpu:?}" "${part_end:?}" "${command_seconds:?}"
 : "${build?}" "${module?}" "${tensor?}" "${ddp?}" "${nccl?}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs a program under compute-sanitizer, which looks at each access of each kernel: memcheck.sh LOG PROGRAM [ARGUMENT]...
-# What it finds goes to the file LOG.N, N being the number of this process. compute-sanitizer dies of a SIGTERM without its
+# Its findings go to the file LOG.N; N is the number of this process. compute-sanitizer dies of a SIGTERM without its
 # summary. So it runs in a session of its own, and a SIGTERM goes to the program alone.
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the scripts of this folder print: TAP, a line for each case.
+# The scripts of this folder print TAP, a line for each case.
 
 : "${dir:?}"
 count=0

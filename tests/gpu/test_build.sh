@@ -127,7 +127,7 @@ builds_preset() {
     "$worker" --module "$build/examples/ddp/gpu_ddp.so" --class MLP --describe
 }
 
-# What the CPU's side of test_gpu.sh reduces with.
+# The CPU's side of test_gpu.sh reduces with gloo.
 has_gloo() {
     grep -E '^CADRE_GLOO_LIBRARY:FILEPATH=/' "$build/CMakeCache.txt"
 }

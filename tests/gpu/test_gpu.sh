@@ -264,7 +264,7 @@ run_trouble() {
     check "out of device memory: the call fails, the worker lives" takes_too_much "$trouble"
 }
 
-# What an earlier run has found in these parts is forgotten.
+# Forgets the results of an earlier run in these parts.
 begin_results() {
     touch "$results"
     awk -F '\t' -v parts="build $*" 'BEGIN {n = split(parts, p, " "); for (i = 1; i <= n; i++) again[p[i]] = 1}

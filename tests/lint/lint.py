@@ -133,8 +133,10 @@ HARD = (
     (r"\bsuch" + GAP + r"that\b", "so that, or two sentences"),
     (r"(?-i:\b(?:Nor|Never|Nowhere|Only" + GAP + r"then|So))" + GAP + r"(?:is|are|does|do|has|have|can)\b(?!" + GAP + "to)",
      "the subject first"),
-    (r"(?-i:(?m:^[ \t]*//[ \t](?:What|Who|Whose|Of)[ \t](?!to do)))", "a noun or a verb first"),
 )
+# The beginning of a comment or of a docstring. A question may be a heading.
+HARD_FIRST = (r"(?-i:(?m:^[ \t]*(?://[ \t]|#[ \t]|\"{3})(?:What|Who|Whose|Of)[ \t](?!to do)(?![^\n]*\?(?:\"{3})?$)))",
+              "a noun or a verb first")
 
 # In these folders the files that include each other form no circle, so that each can be read after those that it uses. A
 # header and the source of the same name count as one.
@@ -148,7 +150,8 @@ HEADERLESS = re.compile(r"(?:.*/)?main\.c|cli/verb_\w+\.c|sdk/c/client/api\w*\.c
 MAX_COLUMNS = 120
 C_SUFFIXES = (".c", ".h", ".cc", ".cu")
 CODE_SUFFIXES = C_SUFFIXES + (".sh", ".py")
-PROSE = re.compile(r"\.(?:c|h|cc|cu|sh|py|md|ya?ml|svg|[1-9])$|^Makefile$")  # it is in all of these
+# It is in all of these.
+PROSE = re.compile(r"\.(?:c|h|cc|cu|sh|py|md|ya?ml|svg|cmake|[1-9])$|(?:^|/)(?:Makefile|CMakeLists\.txt|Containerfile)$")
 LICENSED_SUFFIXES = CODE_SUFFIXES + (".cmake", ".yaml", ".yml")
 LICENSED_NAMES = ("CMakeLists.txt", "Makefile", "Containerfile")
 UNFINISHED = re.compile(r"\b(" + "TO" + "DO|FIX" + "ME)\\b")
@@ -223,7 +226,7 @@ def check_words(path, text):
 
 def check_phrases(path, text):
     if PROSE.search(path) and path != "tests/lint/lint.py":
-        for pattern, instead in HARD:
+        for pattern, instead in HARD if path.endswith(".md") else (*HARD, HARD_FIRST):
             for m in re.finditer(pattern, text, re.I):
                 yield line_of(text, m.start()), "phrase", f"{' '.join(m.group(0).split())}: say {instead} (docs/style.md)"
 
@@ -417,6 +420,9 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("docs/a.md", "Nor does it. It is done only then. So is that. Whoever reads, by which. So as to.\n", ["phrase"] * 4),
     ("operator/api/a.c", C_HEAD + "// It is such\n// that nobody sees it.\n", ["phrase"]),
     ("operator/api/a.c", C_HEAD + "// What it reads.\nint x; // Of a pod\n// What to do then.\n", ["phrase"]),
+    ("bench/a.py", "# SPDX-License-Identifier: Apache-2.0\n" + '"""Of a pod."""\n    # Who reads.\nx = 1  # What\n', ["phrase"] * 2),
+    ("docs/a.md", "# What a call costs\n", []),
+    ("bench/a.sh", "# SPDX-License-Identifier: Apache-2.0\n# What is missing?\n# What it reads.\n", ["phrase"]),
     ("common/wire/a.c", C_HEAD + "struct spare *s = archive_seeker_of(hurries);\nstruct told *t;\n", ["word"] * 4),
     ("operator/placement/a.c", C_HEAD + "struct site *s = SITE_GPU; // history of websites\n", ["word"] * 2),
     ("operator/api/a.json", "such that of which\n", []),

@@ -74,7 +74,7 @@ outcome_of() {
     [[ $code == 0 || $code == 77 ]]
 }
 
-# What the last file has left is not in the way of the next one.
+# Waits until the pods of the last file are gone, so that they are not in the way of the next one.
 settled() {
     [[ " ${ways[*]} " != *" groups "* && " ${ways[*]} " != *" actors "* ]] ||
         eventually 60 is "" kc get pods -n ship -o name

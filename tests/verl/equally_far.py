@@ -21,7 +21,7 @@ DIFFERS = [(re.compile(r" \[repeated \d+x across cluster\].*$"), ""), (re.compil
            (re.compile(r"/tmp/main-ppo-\w+"), "FOLDER"), (re.compile(r"0x[0-9a-f]+"), "ADDRESS")]
 DIGITS = re.compile(r"\d+")
 END = "main_ppo stops at: "
-# What it says of the steps that it has done.
+# The lines that it prints about the steps that it has done.
 STEPS = ["All configuration checks passed successfully", "dataset len: 16", "Size of train dataloader: 4", "Total training steps: 2",
          "colocated worker base class", "Platform override from VERL_PLATFORM: cpu", "Loading weights: 100%",
          "Qwen2ForCausalLM contains", "Before FSDP", "After FSDP", "Total steps: 2, num_warmup_steps: 0", END]

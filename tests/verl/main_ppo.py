@@ -42,7 +42,7 @@ def make_data(path):
 
 
 def options(folder):
-    """What makes it small: two ranks, two steps of GRPO. use_v1=False: the trainer that needs no TransferQueue."""
+    """Makes it small: two ranks, two steps of GRPO. use_v1=False: the trainer that needs no TransferQueue."""
     return [
         f"data.train_files={folder}/data.parquet", f"data.val_files={folder}/data.parquet", "data.train_batch_size=4",
         "data.max_prompt_length=32", "data.max_response_length=16", "data.filter_overlong_prompts=False",

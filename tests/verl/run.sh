@@ -26,7 +26,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/verl
 
 usage() { sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-# What pip brings into a folder of the cache, whole or not at all. By one process at a time.
+# Fills a folder of the cache with pip, whole or not at all. One process at a time does this.
 bring() { # FOLDER COMMAND...: the command fills the folder that it gets as its last argument
     local folder=$cache/$1 new
     [[ -d $folder ]] && return 0
@@ -105,7 +105,7 @@ fi
 exec 9>&-
 [[ $on == bring ]] && exit
 
-# What a wheel says of its plugins, from the same file.
+# The metadata of a wheel about its plugins, from the same file.
 own=$(mktemp -d)
 trap 'rm -rf "$own"' EXIT
 (cd "$root/sdk/python" && "$python" -W ignore -c 'from setuptools import setup; setup()' --quiet egg_info --egg-base "$own")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cadre.verl adds: the workers of a group are the ranks of one group of Cadre, and one call reaches all of them. The
-results are those that verl itself would make.
+"""Tests the addition of cadre.verl: the workers of a group are the ranks of one group of Cadre, and one call reaches
+all of them. The results are the same as with verl itself.
 """
 
 import os

@@ -57,7 +57,7 @@ class _Devices(types.ModuleType):
 
 @PlatformRegistry.register("cpu")
 class PlatformCPU(PlatformBase):
-    """What is a GPU to Ray is a number and no more; tensors stay where they are."""
+    """A GPU of Ray is only a number; tensors stay where they are."""
 
     device_name, vendor_name = "cpu", "cpu"
     device_module = _Devices("logical devices")

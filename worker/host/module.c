@@ -112,8 +112,8 @@ static int explain_load(const char *path, const char *said, struct err *err)
 {
     if (strstr(said, "libcuda.so.1: cannot open"))
         return err_set(err, ERR_NOT_FOUND,
-                       "module %s does not load: %s: is there a GPU driver on this machine, and does "
-                       "the pod, if it is one, ask for nvidia.com/gpu?",
+                       "module %s does not load: %s: is there a GPU driver on this machine? In a "
+                       "cluster, the pod must also request nvidia.com/gpu",
                        path, said);
     if (strstr(said, "cannot open shared object file"))
         return err_set(err, ERR_NOT_FOUND,

@@ -22,8 +22,8 @@ _start, _room, _free = lib.functions.start, lib.functions.batch_room, lib.functi
 
 
 class Method:
-    """What all calls of one method with the same options share. Threads may use it at the same time, because nothing
-    is written.
+    """The part that all calls of one method with the same options share. Threads may use it at the same time, because
+    nothing is written.
     """
 
     __slots__ = ("group", "role", "name", "request", "by_reference", "trust", "said")

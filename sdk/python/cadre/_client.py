@@ -237,7 +237,7 @@ class Client:
             return what.result(timeout)
         if isinstance(what, (Ref, Kept)):
             return what.get(timeout)
-        raise TypeError(f"get() takes references and futures, and {what!r} is none")
+        raise TypeError(f"get() takes references and futures; {what!r} is neither")
 
     @property
     def connected(self):

@@ -275,7 +275,7 @@ def _checked(futures, what):
     futures = list(futures)
     for f in futures:
         if not isinstance(f, Future):
-            raise TypeError(f"{what}() takes a list of futures, and {f!r} is none")
+            raise TypeError(f"{what}() takes a list of futures; {f!r} is not a future")
     if len(set(map(id, futures))) < len(futures):
         raise ValueError(f"{what}(): a future is given twice")
     return futures
@@ -333,7 +333,7 @@ def wait(futures, num_returns=1, timeout=None):
     if not futures:
         return [], []
     if not 1 <= num_returns <= len(futures):
-        raise ValueError(f"wait(): num_returns is {num_returns}, and there are {len(futures)} futures: 1 to that many")
+        raise ValueError(f"wait(): num_returns must be 1 to {len(futures)}, the number of futures, not {num_returns}")
     end = None if timeout is None else time.monotonic() + max(timeout, 0)
     if len({f._client for f in futures}) == 1 and all(f._unsent is None for f in futures):
         _wait_for_one_client(futures, num_returns, end)

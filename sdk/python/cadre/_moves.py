@@ -46,7 +46,7 @@ def _function(name):
 
 
 class Handle:
-    """What an object keeps from one transfer to the next."""
+    """The state that an object keeps from one transfer to the next."""
 
     def __init__(self):
         self._free = _function("weights_free")

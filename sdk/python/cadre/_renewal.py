@@ -82,7 +82,7 @@ class Renewal:
         return [(key, kept) for key, kept in newest_first if kept.session < self.session]
 
     def _due(self, late):
-        """What to ask for in this turn: what was not found before comes last."""
+        """Returns the keys to ask for in this turn. Keys that were not found before come last."""
         now = time.monotonic()
         missing = [(key, kept) for key, kept in late if kept.pause and kept.due <= now]
         missing.sort(key=lambda item: item[1].due)

@@ -39,7 +39,7 @@ class Task:
         if unknown:
             raise TypeError(f"a task has no option {unknown[0]!r}; there are {', '.join(_SHAPE + _CALL)}")
         if not callable(function):
-            raise TypeError(f"@cadre.task is for functions, and {function!r} is none")
+            raise TypeError(f"@cadre.task is for functions; {function!r} is not a function")
         functools.update_wrapper(self, function)
         self.function = function
         self._options = options

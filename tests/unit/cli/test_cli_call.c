@@ -172,7 +172,11 @@ static void results_may_stay_with_the_workers(void **state)
     prints(line_of("get llama", ref, ""), "{\"a\": [1, 2, 3, 4]}\n");
     fails("get llama" REACH, 2, "the reference of the object is missing");
     fails("get llama cadre:1:nonsense" REACH, 1, "Error (INVALID): ");
-    fails("put llama nonsense" REACH, 2, "is not JSON");
+    fails("put llama nonsense" REACH, 2, "the argument nonsense is not JSON: ");
+    char deep[256];
+    snprintf(deep, sizeof deep, "put llama %0129d" REACH, 0);
+    memset(strchr(deep, '0'), '[', 129);
+    fails(deep, 2, "[[[: JSON is nested deeper than 128 levels\n");
     fails("call llama add 1 --keep --no-reply" REACH, 2, "use only one of --no-reply and --keep");
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the Python package share: local runs of groups, and TAP on standard output."""
+"""Shared by the tests of the Python package: local runs of groups, and TAP on standard output."""
 
 import faulthandler
 import glob
@@ -26,15 +26,17 @@ def environment():
 
 
 def lines_of(output):
-    """What a program printed, then what its ranks did. Their lines come at any time, also between a text of print() and its
-    end, if Python does not keep the output back (PYTHONUNBUFFERED).
+    """Returns the lines of a program, then the lines of its ranks. These come at any time, also between a text of
+    print() and its end, if Python does not keep the output back (PYTHONUNBUFFERED).
     """
     own, ranks = LINE_OF_RANK.sub("", output), LINE_OF_RANK.findall(output)
     return own.splitlines() + [line.rstrip("\n") for line in ranks]
 
 
 def worker_environment():
-    """Of workers in Python: `python3` is this Python, with the library that has the host; a sanitizer of it comes first."""
+    """Returns the environment of workers in Python: `python3` is this Python, with the library that has the host. A
+    sanitizer of the library comes first.
+    """
     global _bin
     if _bin is None:
         _bin = tempfile.TemporaryDirectory()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of batches and safetensors documents share: the dtypes, and interpreters with packages that the machine may not have."""
+"""Shared by the tests of batches and safetensors documents: the dtypes, and interpreters with packages that the machine
+may not have.
+"""
 
 import gc
 import os

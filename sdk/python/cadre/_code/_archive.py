@@ -283,7 +283,7 @@ class Wanted(NamedTuple):
 
 
 def of_environment():
-    """What this worker wants, or None. ValueError: the environment is wrong."""
+    """Returns the archive that this worker wants, or None. ValueError: the environment is wrong."""
     said = os.environ.get("CADRE_ARCHIVE")
     if not said:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be the same at both ends: a pickle of code is the bytecode of one version of Python."""
+"""The versions that must be the same at both ends: a pickle of code is the bytecode of one version of Python."""
 
 import json
 import sys

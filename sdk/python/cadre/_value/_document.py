@@ -48,8 +48,8 @@ _parse_short = functools.lru_cache(maxsize=256)(_parse)
 
 
 class Document(namedtuple("Document", ("tensors", "metadata", "text", "values"))):
-    """What the head says, which nobody changes, and the values. tensors: name -> (dtype, shape, begin, end); text: the head
-    itself, bytes; values: a memoryview, or OnGpu.
+    """The contents of the head, which nobody changes, and the values. tensors: name -> (dtype, shape, begin, end);
+    text: the head itself, bytes; values: a memoryview, or OnGpu.
     """
 
     __slots__ = ()

@@ -62,7 +62,7 @@ class _Nursery:
 
 
 def _wanted(session, variables):
-    """What the nursery of this program is made of. None: the program needs no nursery."""
+    """Returns the modules and the variables of the nursery of this program. None: the program needs no nursery."""
     names = tuple(name for name in _SLOW if name in sys.modules)
     return (names, {name: v for name, v in variables.items() if not name.startswith(_HARMLESS)}) if names else None
 

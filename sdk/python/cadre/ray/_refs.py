@@ -101,7 +101,7 @@ class Promise:
                 self._callbacks.remove(f)
 
     def _source(self):
-        """What it waits for."""
+        """Returns the future that it waits for."""
         return self._future
 
     def _unwatched(self):

@@ -11,7 +11,7 @@ class _Decorator(ModuleType):
     def __call__(self, cls):
         """Marks the class that is served if a module has several, and spec.worker.class names none."""
         if not isinstance(cls, type):
-            raise TypeError(f"@cadre.worker is for classes, and {cls!r} is none")
+            raise TypeError(f"@cadre.worker is for classes; {cls!r} is not a class")
         setattr(cls, MARK, cls.__qualname__)  # not inherited: its subclasses have other names
         return cls
 

@@ -18,7 +18,7 @@ import tempfile
 
 from safetensors_case import BITS, with_packages
 
-# What the package's writer calls them; it takes no others.
+# Their names in the package's writer, which takes no others.
 WRITTEN = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E5M2": "float8_e5m2", "F8_E4M3": "float8_e4m3fn",
            "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
            "I16": "int16", "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32", "U32": "uint32",
@@ -129,7 +129,7 @@ def both_refuse(peer):
         ours, why, _ = peer.read(data)
         assert ours is None, f"we accept {data!r}"
         assert why.startswith("refused: "), why
-    # What the package lets pass and we do not: which of the two would be meant?
+    # The package accepts a name that is there twice. We refuse it, because either of the two could be meant.
     twice = '{"a":%s,"a":%s}' % (('{"dtype":"U8","shape":[1],"data_offsets":[0,1]}',) * 2)
     read_by_package(by_hand(twice, b"x"))
     assert peer.read(by_hand(twice, b"x"))[0] is None

@@ -125,7 +125,7 @@ refused 1 "attempt 1" "$cli" call acc add 0 --attempt 1
 kill -TERM "$pid"
 ended 0 "SIGTERM after a restart"
 
-# Who follows the output of a run also sees the output of a new run with the same socket
+# A client that follows the output of a run also sees the output of a new run with the same socket
 # shellcheck disable=SC2016
 shell talk 'while :; do echo tick; sleep 0.5; done' ''
 run talk.yaml

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a user gets: installs the client library, looks at what it shows, and builds the example with pkg-config, against
-# both libraries.
+# Tests the package of a user: installs the client library, looks at its exported names, and builds the example with
+# pkg-config, against both libraries.
 #   test_sdk_package.sh SOURCE BUILD CC LIBDIR [SANITIZERS]
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What bad input and bad luck get: pickles that are none or too long, no memory, forks, connections that are cut while
+"""Tests bad input and bad luck: broken and too long pickles, no memory, forks, connections that are cut while
 everything sleeps, and names that two programs want. Each time there is a clear error, and the rank goes on.
 """
 

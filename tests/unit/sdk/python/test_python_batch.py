@@ -24,7 +24,7 @@ def floats(*values):
 
 
 class Echoes(GroupCase):
-    """What is sent comes back, of one rank."""
+    """One rank sends back what it gets."""
 
     def echo(self, batch):
         return self.group.call("echo", batch, rank=0)

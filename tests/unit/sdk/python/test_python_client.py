@@ -84,8 +84,11 @@ class Accumulators(GroupCase):
         self.fails(ValueError, "max_retries -1 is out of its range", self.group.call, "add", max_retries=-1)
         self.fails(ValueError, "has a NUL", self.group.call, "add\0or not")
         self.fails(TypeError, "connect.. has no option 'ns'", cadre.connect, "unix:/x", ns="lab")
-        self.fails(TypeError, "needs a name", self.client.group)
+        self.fails(TypeError, r"group\(\) needs a name, because the client was not connected for one", self.client.group)
         self.fails(TypeError, "a group's name is text, not 7", self.client.group, 7)
+        self.fails(TypeError, r"get\(\) takes references and futures; 7 is neither", self.client.get, 7)
+        self.fails(TypeError, "@cadre.worker is for classes; 7 is not a class", cadre.worker, 7)
+        self.fails(TypeError, "@cadre.task is for functions; 7 is not a function", cadre.task, 7)
         self.fails(TypeError, "a role's name is text, not 7", self.client.group, "g", role=7)
 
     def test_errors_have_a_class_a_code_and_a_message(self):
@@ -149,11 +152,13 @@ class Accumulators(GroupCase):
         ready, rest = cadre.wait(futures, num_returns=2)  # taken ones are answered ones
         self.assertEqual((ready, rest), (futures[:2], futures[2:]))
         self.assertEqual(cadre.wait([]), ([], []))
-        self.fails(ValueError, "num_returns is 5, and there are 4", cadre.wait, futures, num_returns=5)
+        self.fails(ValueError, "num_returns must be 1 to 4, the number of futures, not 5", cadre.wait, futures,
+                   num_returns=5)
         self.fails(ValueError, "given twice", cadre.wait, [futures[0], futures[0]])
-        self.fails(TypeError, "a list of futures, and None is none", cadre.wait, [None])
+        self.fails(TypeError, "takes a list of futures; None is not a future", cadre.wait, [None])
         self.fails(TypeError, "num_returns is a whole number, not 1.5", cadre.wait, futures, num_returns=1.5)
-        self.fails(ValueError, "num_returns is -1", cadre.wait, futures, num_returns=-1)
+        self.fails(ValueError, "num_returns must be 1 to 4, the number of futures, not -1", cadre.wait, futures,
+                   num_returns=-1)
 
     def test_futures_of_several_clients_are_waited_for_together(self):
         with self.local.connect() as other:

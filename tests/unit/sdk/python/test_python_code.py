@@ -340,7 +340,7 @@ class ByValue(RunCase):
         self.assertRegex(self.of_worker(_code.pack(Uses, "Uses")), "needs the module nobody_has.*put it into the image")
 
     def of_worker(self, code, sha256=None):
-        """What a worker says that was given this code."""
+        """Returns the error of a worker that gets this code."""
         environment = dict(os.environ, CADRE_PYTHON="__main__", CADRE_CODE=sha256 or hashlib.sha256(code).hexdigest(),
                            CADRE_CODE_0=base64.b64encode(code).decode())
         run = subprocess.run([environment["CADRE_PYTHON3"], "-m", "cadre.worker"], env=environment, capture_output=True,

@@ -98,7 +98,7 @@ class Environment(ConnectCase):
 
 
 class Renewal(ConnectCase):
-    """Of a token, which goes on whatever happens once."""
+    """A token is renewed again and again, although one renewal fails."""
 
     def test_a_token_is_renewed_after_errors_of_any_kind(self):
         made = iter(["first", http.client.IncompleteRead(b""), OSError(28, "No space left on device"), "second"])

@@ -39,8 +39,8 @@ PRINTED_WITH_NUMPY = {
     "colocated.py": [str([0.0] * 5 + [1.0] * 5), str([-10.0] * 10)],
     "references.py": [str([-10.0] * 5 + [-9.0] * 5), str([-9.0] * 4)],
 }
-# What Ray, verl and the tutorials about them show, each with the values that they show; the rows are numbered as in our notes
-# about them (S1-8 is six modes).
+# Programs that Ray, verl and the tutorials about them show, each with the values that they show. The rows have the
+# numbers of our notes about them (S1-8 is six modes).
 WITH_TORCH = {"test_python_examples_torch": {"gpu_accumulator.py", "rendezvous.py"}, "test_python_torch": {"two_groups.py", "rl_loop.py"}}
 STEP = re.compile(r"\| (S\d-\d+) \| .* \| \[`(\w+\.py)`\]\(\.\./examples/python/\2\) \| `(\w+)` \|")
 

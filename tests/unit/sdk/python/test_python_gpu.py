@@ -16,7 +16,7 @@ from python_case import RunCase, main, program
 
 
 class Tensor:
-    """What Cadre sees of a tensor of torch on a GPU, of 2 x 3 numbers of 2 bytes at that address."""
+    """The part that Cadre sees of a torch tensor on a GPU, with 2 x 3 numbers of 2 bytes at that address."""
 
     __module__ = "torch"
     dtype, layout, shape, is_cuda = "torch.bfloat16", "torch.strided", (2, 3), True

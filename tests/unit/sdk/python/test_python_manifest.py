@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a program says of a group and its pods, as the objects that say the same."""
+"""A program describes a group and its pods; the same description as objects."""
 
 import unittest
 

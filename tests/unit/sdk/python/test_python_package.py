@@ -40,7 +40,7 @@ def in_c(expressions):
 
 
 def imported(library, env=None):
-    """What is said to a program with this library that is about to connect."""
+    """Returns the last line that a program prints if it uses this library and is about to connect."""
     env = dict(environment() if env is None else env, CADRE_CLIENT_LIBRARY=library)
     run = subprocess.run([sys.executable, "-c", "import cadre; cadre.connect"], env=env, capture_output=True, text=True)
     return run.stderr.strip().split("\n")[-1]

@@ -44,7 +44,7 @@ def expected(name, folder=FOLDER):
 
 
 def printed(output):
-    """What the program itself has printed."""
+    """Returns the lines of the program itself."""
     return "".join(line for line in output.splitlines(True) if not OF_WORKERS.match(line))
 
 
@@ -131,7 +131,7 @@ add_programs(WithTorch, "ray_torch", "test_{}_with_another_import_line", of_prog
 
 
 class Refused(RunCase):
-    """What has no meaning is named, and nothing hangs."""
+    """The error names what has no meaning here, and nothing hangs."""
 
     def setUp(self):
         super().setUp()

@@ -24,7 +24,7 @@ def work(_):
 
 
 class Messages(RunCase):
-    """What the processes of a program tell the directory."""
+    """The messages that the processes of a program send to the directory."""
 
     def setUp(self):
         super().setUp()

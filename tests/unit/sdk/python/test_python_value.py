@@ -166,7 +166,7 @@ class Kinds(unittest.TestCase):
 
 
 class Splitting(unittest.TestCase):
-    """What the proxy cannot split, this program splits, and joins the results."""
+    """The program splits what the proxy cannot split, and joins the results."""
 
     def test_each_rank_gets_its_element_of_each_list(self):
         pieces = _split.split("ALL_TO_ALL", ([{1}, {2}],), {"y": (3, 4)}, 2, "f()")

@@ -100,7 +100,7 @@ class Methods(GroupCase):
         self.assertEqual(self.group.call("add", 0), [11, 11])
 
     def fails_as(self, f, *args):
-        """What f() raises, which is a cadre.Failed and, perhaps, something else."""
+        """Returns the exception of f(), which is a cadre.Failed and, perhaps, something else."""
         with self.assertRaises(cadre.Failed) as caught:
             f(*args)
         return caught.exception

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/lib/ray_itself.py keeps of a run. Exit status 77 (skipped) if deploy/python.sh cannot bring Ray."""
+"""Tests the output that tests/lib/ray_itself.py keeps of a run. Exit status 77 (skipped) if deploy/python.sh
+cannot bring Ray.
+"""
 
 import os
 import subprocess
@@ -17,7 +19,7 @@ LIMIT_S = 1200  # only for a program that hangs
 
 
 class KeptOutput(unittest.TestCase):
-    """What a program printed with Ray itself is printed again, without a run, until something has changed."""
+    """The output of a program with Ray itself is printed again, without a run, until something has changed."""
 
     def setUp(self):
         watch(LIMIT_S + 60)

@@ -146,7 +146,7 @@ static void a_missing_gpu_driver_is_named(void **state)
     }
     assert_int_equal(load(NEEDS_DRIVER_SO, &err), ERR_NOT_FOUND);
     assert_says(&err, "libcuda.so.1: cannot open shared object file");
-    assert_says(&err, "is there a GPU driver on this machine");
+    assert_says(&err, "is there a GPU driver on this machine? In a cluster, the pod must also request nvidia.com/gpu");
 }
 
 // A correct description. Each test makes one part of it wrong.

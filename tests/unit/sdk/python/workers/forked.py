@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What test_python_preload.py runs in ranks that are forked from a template."""
+"""The workers of test_python_preload.py, in ranks that are forked from a template."""
 
 import atexit
 import ctypes
@@ -35,11 +35,11 @@ class Forked:
             print("the first word of", first)
 
     def thresholds(self):
-        """Of the garbage collector: while each module was imported, and now."""
+        """Returns the thresholds of the garbage collector: while each module was imported, and now."""
         return sys.modules["heavy"].THRESHOLD, _THRESHOLD, gc.get_threshold()[0]
 
     def place(self):
-        """Who this is, and who imported the module: another process, where it was forked."""
+        """Returns which process this is, and which one imported the module: another one, if this one was forked."""
         heavy = sys.modules.get("heavy")
         return {"rank": int(os.environ["RANK"]), "pid": os.getpid(), "parent": os.getppid(), "session": os.getsid(0),
                 "imported_by": heavy and heavy.PID, "with_rank": heavy and heavy.IMPORTED_WITH_RANK,
@@ -69,7 +69,7 @@ class Forked:
                 "process": (os.getpgid(0) == os.getpid(), os.getsid(0) == os.getpid())}
 
     def prepare_end(self, path):
-        """What is to happen when this rank ends as any program does."""
+        """Prepares what happens when this rank ends as any program does."""
         self.last = _Last("the object")
         self.file = open(path, "w", encoding="utf-8")  # nobody closes it
         self.file.write("written at the end")

@@ -80,7 +80,7 @@ class Keeping:
         self.kept.clear()
 
     def look_and_write(self, batch, value):
-        """What came, before it is changed."""
+        """Looks at what came, then overwrites it."""
         data = data_of(batch)
         came = bytes(data)
         data[:] = bytes([value]) * len(data)

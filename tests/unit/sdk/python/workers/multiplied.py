@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What test_python_torch.py runs in ranks that are forked from a template."""
+"""The workers of test_python_torch.py, in ranks that are forked from a template."""
 
 import numpy
 import torch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a child of fork() has of the process of a rank."""
+"""Shows which parts of a rank's process a child of fork() has."""
 
 import os
 

@@ -16,7 +16,7 @@ class Parent:
         return os.getpid()
 
     def forked(self):
-        """What a child of fork() holds of this process: sockets, and whether SIGTERM ends it and it alone."""
+        """Returns how many of its sockets a child of fork() holds, and whether SIGTERM ends only the child."""
         r, w = os.pipe()
         pid = os.fork()
         if pid == 0:

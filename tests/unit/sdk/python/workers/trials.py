@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What test_python_worker.py runs in workers."""
+"""The workers of test_python_worker.py."""
 
 import asyncio
 import ctypes

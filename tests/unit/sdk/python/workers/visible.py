@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rank sees of the machine."""
+"""Shows which parts of the machine a rank sees."""
 
 import os
 

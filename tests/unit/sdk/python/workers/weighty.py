@@ -24,7 +24,7 @@ def part(array, dim, i, n):
 
 class Holder(cadre.Weights):
     """mesh {"dp": 2, "tp": 2} and split {"w": {"tp": 0}} say who has what; `empty` ones have zeros. `strange`: blocks do
-    not lie in a row. fault: [rank, file]: that rank dies when the file says so (worker/transfer/fault.h).
+    not lie in a row. fault: [rank, file]: that rank dies when the file says so (worker/transfer/transfer_fault.h).
     """
 
     def __init__(self, mesh=None, split=None, names=None, empty=False, strange=False, fault=None):
@@ -59,7 +59,7 @@ class Holder(cadre.Weights):
         self.told_in = folder
 
     def is_whole(self, names=None):
-        """Of each tensor: True where all of it came, False where nothing did; else the block itself."""
+        """Returns for each tensor: True if all of it came, False if nothing did, else the block itself."""
         found = {}
         full = Holder(self.mesh, self.split, list(self.blocks))
         for name in names or self.blocks:
