@@ -16,7 +16,7 @@ void file_first_line(const char *path, char *out, size_t size);
 void file_close(int *fd); // -1: nothing is open; becomes -1
 
 bool file_write_all(int fd, const char *data, size_t n); // false: errno says why
-// Makes a file in memory that holds the bytes of `b`, positioned at its beginning. -1: `b` is over its cap, or errno
+// Makes a file in memory that contains the bytes of `b`, positioned at its beginning. -1: `b` is over its cap, or errno
 // says why.
 int file_in_memory(const char *name, const struct buf *b);
 

@@ -263,7 +263,7 @@ size_t json_count(const struct json *v)
 
 bool json_key_is(const struct json *v, const char *name)
 {
-    // Most names differ in the first byte already. A key holds no NUL, so strncmp() stops at the end of the name.
+    // Most names differ in the first byte already. A key contains no NUL, so strncmp() stops at the end of the name.
     return v->key && v->key_len && *v->key == *name && strncmp(v->key, name, v->key_len) == 0 && !name[v->key_len];
 }
 

@@ -7,7 +7,7 @@
 
 struct transfer_chunk {
     size_t source, destination; // the tensor's number on each side
-    uint64_t from, to, len;     // bytes: places in the block of the sender and of the receiver
+    uint64_t from, to, len;     // bytes: offsets in the block of the sender and of the receiver
 };
 
 struct transfer_cursor {                 // stays where it is

@@ -329,9 +329,9 @@ static int supply(struct planner *p, const struct portion *what, struct err *err
     return r;
 }
 
-// Cuts along the first dimension that has more than fits, then along the next. So each piece is one run, as long as
+// Splits along the first dimension that has more than fits, then along the next. So each piece is one run, as long as
 // possible.
-static int cut(struct planner *p, uint32_t first, const struct shard *part, size_t dim, size_t item, struct err *err)
+static int split(struct planner *p, uint32_t first, const struct shard *part, size_t dim, size_t item, struct err *err)
 {
     uint64_t bytes = shard_elements(part) * item;
     if (!p->piece_max || bytes <= p->piece_max || dim == part->n_dims)
@@ -342,7 +342,7 @@ static int cut(struct planner *p, uint32_t first, const struct shard *part, size
         struct shard some = *part;
         some.from[dim] = at;
         some.to[dim] = MIN(at + rows, part->to[dim]);
-        r = cut(p, first, &some, dim + 1, item, err);
+        r = split(p, first, &some, dim + 1, item, err);
     }
     return r;
 }
@@ -354,7 +354,7 @@ static int gather(struct planner *p, const struct shard *want, size_t dim, uint3
     const struct axis *x = &p->axes[dim];
     int r = 0;
     if (dim == want->n_dims)
-        return cut(p, first, part, 0, item, err);
+        return split(p, first, part, 0, item, err);
     for (size_t i = 0; r == 0 && i < x->n; i++) {
         part->from[dim] = MAX(want->from[dim], x->from[i]);
         part->to[dim] = MIN(want->to[dim], x->to[i]);

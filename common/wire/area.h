@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that processes of one host share: a pool of this process, or the mapped pool of another one. Blobs in it hold
+// Memory that processes of one host share: a pool of this process, or the mapped pool of another one. Blobs in it have
 // a reference to it. The owner is told when a blob is no longer needed. One thread, as for blobs.
 #pragma once
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INSIDE_MAX ((size_t)4096)  // up to this one block holds both
+#define INSIDE_MAX ((size_t)4096)  // up to this size, one block contains both
 #define STEP_MAX ((size_t)8 << 20) // a blob grows in steps of at most this size
 
 static struct blob *block_new(size_t behind)

@@ -33,7 +33,7 @@ struct blob *blob_adopt(char *data, size_t len); // takes over memory from mallo
 // Memory that stays the caller's. The caller must make sure that no other reference is left before it frees the memory.
 // Not counted.
 struct blob *blob_lend(const void *data, size_t len);
-// Memory at `data` in an area; the blob holds a reference to the area. Not counted: the owner of the memory pays.
+// Memory at `data` in an area; the blob has a reference to the area. Not counted: the owner of the memory pays.
 struct blob *blob_in_area(struct area *a, const char *data, size_t len, uint32_t tag);
 // Makes room for `more` bytes after len, growing in steps; len stays. False if the quota has no room. Call it only
 // before the blob is shared, and not for one that was adopted or lent.

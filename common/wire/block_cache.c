@@ -90,7 +90,7 @@ bool block_cache_is_over(const struct block_cache *c)
 }
 
 // Gives back `most` bytes from the end of a block, or the whole block. Returns the number of bytes.
-static size_t cut(struct block_cache_block *b, size_t most)
+static size_t shrink(struct block_cache_block *b, size_t most)
 {
     size_t left = b->size > most ? whole_pages(b->size - most) : 0, gone = b->size - left;
     if (left < BLOCK_CACHE_OWN) { // so short a block would look like one of malloc()
@@ -106,9 +106,9 @@ static size_t cut(struct block_cache_block *b, size_t most)
 static void give_back(struct block_cache *c, size_t most)
 {
     unsigned n = 0; // blocks that are gone
-    for (size_t bytes = 0, cuts; bytes < most && is_over(c, c->n - n); bytes += cuts) {
-        cuts = cut(&c->blocks[n], most);
-        c->bytes -= cuts;
+    for (size_t bytes = 0, freed; bytes < most && is_over(c, c->n - n); bytes += freed) {
+        freed = shrink(&c->blocks[n], most);
+        c->bytes -= freed;
         n += c->blocks[n].size == 0;
     }
     c->n -= n;

@@ -14,7 +14,7 @@ struct gather {
     size_t len; // bytes that are left, in iov[at] to iov[n - 1]
     unsigned at, n;
     struct iovec iov[GATHER_PIECES];
-    struct blob *blobs[GATHER_PIECES]; // held until it is sent; NULL = memory of the caller
+    struct blob *blobs[GATHER_PIECES]; // kept until it is sent; NULL = memory of the caller
 };
 
 void gather_init(struct gather *g);

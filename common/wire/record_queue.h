@@ -28,7 +28,7 @@ struct record_item {
     struct list followers; // of the same call and direction, queued after this one began
     struct record_header h;
     size_t len, sent; // of the body
-    size_t cost;      // its share of `bytes` in the queue
+    size_t cost;      // its part of `bytes` in the queue
     size_t behind;    // this struct, bytes of the block
     size_t part, part_sent;
     size_t n_parts, size_parts; // size_parts: of the block for the parts, 0 if they are after this struct

@@ -268,7 +268,7 @@ static bool body_end(struct record_reader *r)
         now->offset = 0;
     bool collected = o && o->body;
     if (collected && o->want && o->len >= o->want) {
-        blob_unref(TAKE_PTR(o->body)); // r->filled still holds it
+        blob_unref(TAKE_PTR(o->body)); // r->filled still contains it
         collected = false;
     }
     if (o && !more)

@@ -27,7 +27,7 @@ struct record {
     const char *body;       // valid until the next call on this reader
     size_t len;
     struct blob
-        *blob; // holds the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
+        *blob; // contains the body, take a reference to keep it; NULL: the body lies in the input, copy it to keep it
     struct blob *tail; // follows `body`, if the end of the body was left in shared memory (config.tail); NULL: nothing
     // The next bytes of the body, if they lie in shared memory: to look at them only, because their owner may change
     // them. next_last: they end the body.
@@ -56,7 +56,7 @@ struct record_reader {
     struct blob *rest; // the part of a reference from rest_at on, which comes next; rest_last: it ends its body
     size_t rest_at, filled_at;
     bool rest_last;
-    struct blob *filled; // holds the body, if it is collected or not in the input
+    struct blob *filled; // contains the body, if it is collected or not in the input
     struct record_open *open;
     unsigned n_open, size_open;
     unsigned found; // index of the one that was found last

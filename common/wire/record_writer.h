@@ -50,5 +50,5 @@ bool record_writer_take(struct record_writer *w, struct record_header *ret_heade
 
 // Fills `out` with as many records as fit; 0 = nothing waits. size: at least 4 KiB, usually RECORD_MESSAGE.
 size_t record_writer_fill(struct record_writer *w, char *out, size_t size);
-// The same message without a copy of long bytes: `g` holds the message, and `out` the short bytes in it.
+// The same message without a copy of long bytes: `g` contains the message, and `out` the short bytes in it.
 size_t record_writer_gather(struct record_writer *w, char *out, size_t size, struct gather *g);

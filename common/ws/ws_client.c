@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READS_A_TURN 16 // into buffers, then others get a turn
+#define READS_A_TURN 16 // into buffers, then others read
 #define BUFFER_MIN ((size_t)16 << 10)
 #define PUSH_MIN (2 * WS_WAVE) // of short records, with their cost in the queue
 #define BUFFER_TAIL ((size_t)4 << 10)

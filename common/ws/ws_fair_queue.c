@@ -92,7 +92,7 @@ struct list *ws_fair_queue_next(struct ws_fair_queue *q)
 void ws_fair_queue_spend(struct ws_fair_queue *q, size_t bytes)
 {
     struct ws_owner *o = TAKE_PTR(q->reading);
-    o->left = list_empty(&o->ready) ? 0 : o->left - MIN(bytes, o->left); // owners do not save turns for later
+    o->left = list_empty(&o->ready) ? 0 : o->left - MIN(bytes, o->left); // owners do not save bytes for later
     list_remove(&o->link);
     if (!list_empty(&o->ready))
         list_insert_before(o->left ? q->waiting.next : &q->waiting, &o->link);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAMES_A_TURN 16 // then others get a turn
+#define FRAMES_A_TURN 16 // then others write
 
 void ws_outbox_init(struct ws_outbox *o, size_t max_queue)
 {

@@ -41,7 +41,7 @@ enum {
     WAITING_MAX = 4096,
     WITHOUT_REQUEST_MAX = 1024,
     RECORD_MAX = 16384, // bytes of a TLS record
-    SHARE = 4,          // a part of all connections, and an address's part of those
+    PART = 4,           // a part of all connections, and an address's part of those
     TLS_HEAD = 5,       // bytes of a TLS record: type, version, length
     TURN_WORK = 64,     // for one turn, 2 ms at most:
     HELLO_WORK = 32,    // the first message of a handshake
@@ -80,7 +80,7 @@ struct waiting_socket {
 // A part of all connections, but no more than `most`.
 static unsigned part_of(const struct ws_server *server, unsigned most)
 {
-    return MIN(MAX(server->config.max_connections / SHARE, 1u), most);
+    return MIN(MAX(server->config.max_connections / PART, 1u), most);
 }
 
 static int64_t now(const struct ws_preread *p)
@@ -183,7 +183,7 @@ bool ws_preread_take(struct ws_listener *l, int fd)
 {
     struct ws_preread *p = l->server->preread;
     unsigned max = part_of(l->server, WAITING_MAX), bucket = bucket_of(fd);
-    if (p->n_of[bucket] >= MAX(max / SHARE, 1u))
+    if (p->n_of[bucket] >= MAX(max / PART, 1u))
         drop(p, CONTAINER_OF(p->of[bucket].next, struct waiting_socket, same));
     else if (p->n >= max)
         ws_preread_drop_oldest(p);
@@ -282,7 +282,7 @@ void ws_preread_watch(struct ws_server *server, SSL_CTX *ctx)
     SSL_CTX_set_client_hello_cb(ctx, on_client_hello, server);
 }
 
-// After the handshake, libwebsockets would read on at once. This holds it back.
+// After the handshake, libwebsockets would read on at once. This makes it wait.
 static void on_handshake(const SSL *ssl, int where, int ret)
 {
     struct ws_connection *c = SSL_get_ex_data(ssl, index_of(OWNER));

@@ -13,7 +13,7 @@ struct ws_reader {
     struct ws_connection *connection;
     struct ws_owner *owner;
     SSL *ssl; // NULL: without TLS
-    // Called when it is this reader's turn. `alone`: no other reader has data. Returns the number of bytes. The reader
+    // Called when this reader may read. `alone`: no other reader has data. Returns the number of bytes. The reader
     // may end in it, but must not be freed.
     size_t (*read)(struct ws_reader *r, bool alone);
     void (*unwatched)(struct ws_reader *r); // the kernel has no room for another one

@@ -12,8 +12,8 @@ struct ws_message { // a whole one
     bool text;
     const char *data;
     size_t len;
-    // Holds the message, after message_room bytes that the callee may write to. Take a reference to keep it. NULL: the
-    // message lies in the server's input.
+    // Contains the message, after message_room bytes that the callee may write to. Take a reference to keep it. NULL:
+    // the message lies in the server's input.
     struct blob *blob;
 };
 

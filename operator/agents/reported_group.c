@@ -47,7 +47,7 @@ static void clear_error(struct reported_group *g)
 }
 
 // Returns at most `max` bytes of valid UTF-8, as whole characters: the first ones, or the last ones.
-static char *cut(const char *s, size_t max, bool last)
+static char *shorten(const char *s, size_t max, bool last)
 {
     size_t len = strlen(s), from = 0, n = MIN(len, max);
     if (last) {
@@ -68,7 +68,7 @@ static char *cut(const char *s, size_t max, bool last)
 static void set_slow(struct reported_group *g, const char *why)
 {
     free(g->slow);
-    g->slow = str_empty(why) ? NULL : cut(why, REPORTED_MESSAGE_MAX, false);
+    g->slow = str_empty(why) ? NULL : shorten(why, REPORTED_MESSAGE_MAX, false);
 }
 
 void reported_group_free(struct reported_group *g)
@@ -81,7 +81,7 @@ void reported_group_free(struct reported_group *g)
 
 static void set_error(struct reported_group *g, const char *error, int64_t now_ms)
 {
-    char *copy = cut(error, REPORTED_MESSAGE_MAX, false);
+    char *copy = shorten(error, REPORTED_MESSAGE_MAX, false);
     clear_error(g);
     g->error = copy;
     g->error_ms = now_ms;
@@ -92,7 +92,7 @@ static const char *keep_text(struct reported_group *g, struct reported_process *
 {
     if (str_empty(s))
         return NULL;
-    char *copy = cut(s, max, last);
+    char *copy = shorten(s, max, last);
     size_t size = strlen(copy) + 1;
     if (size > *g->text) {
         free(copy);

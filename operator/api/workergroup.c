@@ -33,12 +33,12 @@ enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64, RANKS_MAX = 
 enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
 
 // clang-format off
-static const struct json_table pool_table = JSON_TABLE(struct placementgroup_ref,
+static const struct json_table plg_ref_table = JSON_TABLE(struct placementgroup_ref,
     {"name", J_STRING, offsetof(struct placementgroup_ref, name), .required = true},
     {"bundles", J_STRING, offsetof(struct placementgroup_ref, bundles), .left_out = true});
 static const struct json_table placement_table = JSON_TABLE(struct workergroup_spec,
     GANG_SPEC_FIELDS(SPEC(gang), POD_PER_BUNDLE),
-    {"groups", J_LIST, SPEC(placement_groups), .offset_n = SPEC(n_placement_groups), .table = &pool_table});
+    {"groups", J_LIST, SPEC(placement_groups), .offset_n = SPEC(n_placement_groups), .table = &plg_ref_table});
 static const struct json_table env_table = JSON_TABLE(struct worker_env,
     {"name", J_STRING, offsetof(struct worker_env, name), .required = true},
     {"value", J_STRING, offsetof(struct worker_env, value)},
@@ -118,7 +118,7 @@ static const struct json_table revision_table = JSON_TABLE(struct workergroup_st
     {"attempt", J_I32, REVISION(attempt)},
     {"replicas", J_I32, REVISION(replicas)},
     {"workersPerReplica", J_I32, REVISION(workers_per_replica)},
-    {"groups", J_LIST, REVISION(groups), .offset_n = REVISION(n_groups), .table = &pool_table});
+    {"groups", J_LIST, REVISION(groups), .offset_n = REVISION(n_groups), .table = &plg_ref_table});
 static const struct json_table status_table = JSON_TABLE(struct workergroup_status,
     {"observedGeneration", J_I64, STATUS(observed_generation)},
     {"conditions", J_LIST, STATUS(conditions), .offset_n = STATUS(n_conditions), .table = &condition_table},

@@ -130,7 +130,7 @@ static bool records_idle(const struct connection *c)
     return session_idle(c->self);
 }
 
-static const struct peer_role records_role = {.name = "controller",
+static const struct peer_role records_role = {.name = "client",
                                               .pieces = true,
                                               .record = records_record,
                                               .stops = records_stop,
@@ -235,7 +235,7 @@ static bool text_idle(const struct connection *c)
     return jsonrpc_idle(j);
 }
 
-static const struct peer_role text_role = {.name = "controller",
+static const struct peer_role text_role = {.name = "client",
                                            .text = text_text,
                                            .stops = text_stops,
                                            .works = text_works,

@@ -256,7 +256,7 @@ static bool keep(struct connection *c, struct list *at, const struct input *in)
     struct quota *payer;
     if (!pay(c, in, &payer)) {
         struct err err = ERR_INIT;
-        err_set(&err, ERR_THROTTLED, "%zu bytes wait for their turn, and their namespace may use no more memory",
+        err_set(&err, ERR_THROTTLED, "%zu bytes wait to be handled, and their namespace may use no more memory",
                 in->len);
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return false;

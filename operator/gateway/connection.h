@@ -31,7 +31,7 @@ struct peer_role {
     // is NULL.
     void (*text)(struct connection *c, const char *text, size_t len, struct blob *blob);
     // Returns true if the rest of what was read must wait: the answers for the peer take too much memory, or its
-    // namespace has had its turn. NULL = never.
+    // namespace has used up its part of the turn. NULL = never.
     bool (*stops)(const struct connection *c);
     bool (*works)(const struct connection *c); // it is doing work that after() continues; may be NULL
     void (*after)(struct connection *c);       // the input was handed over, or a queue was drained; may be NULL
@@ -101,7 +101,7 @@ void connection_closed(void *gateway, struct ws_session *ws, unsigned code, cons
 // For the roles. The connection continues with unread input. `quota` pays for incomplete bodies, and must outlive the
 // role.
 void connection_serve(struct connection *c, const struct peer_role *role, void *self, struct quota *quota);
-// Call this before connection_serve(): the connection is read in the turns of this namespace.
+// Call this before connection_serve(): the connection is read as part of the work of this namespace.
 void connection_owner(struct connection *c, const char *ns);
 void connection_wait(struct connection *c); // reads nothing more until connection_serve()
 // Sends the reason (a peer with records gets an ERROR of the session) and closes. The role has ended when this returns.

@@ -62,7 +62,7 @@ static void tell_listening(struct gateway *g)
             agents_listen(g->config.agents, changed->uid, changed->output != NULL);
 }
 
-// Handles input of clients that had to wait: their namespace had had its turn, or they did not read.
+// Handles input of clients that had to wait: their namespace had used up its part of the turn, or they did not read.
 static void on_turn(void *ctx)
 {
     struct gateway *g = ctx;

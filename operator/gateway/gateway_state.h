@@ -25,7 +25,7 @@ struct gateway {
     struct list connections, posts;
     struct list archive_sources; // agents that keep archives (archives.h)
     struct list behind;          // connections with input that waits for another turn of the loop
-    struct list behind_posts;    // requests whose namespace has had its turn
+    struct list behind_posts;    // requests whose namespace has used up its part of the turn
     struct loop_timer *turn;     // starts the next turn at once
     struct map shown_tickets;    // UID of a group -> the tickets that were shown (worker_peer.c)
     char *ca_pem;

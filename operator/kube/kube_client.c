@@ -28,7 +28,7 @@ enum {
 };
 
 enum transaction_state {
-    TRANSACTION_WAITING, // for its turn
+    TRANSACTION_WAITING, // until it can be sent
     TRANSACTION_SENT,    // has an exchange
     TRANSACTION_PAUSED,  // until Retry-After has passed
     TRANSACTION_ENDING,  // the pump will report its failure; may still have an exchange

@@ -8,7 +8,7 @@
 // its way may never leave. Then the same time passes without a hold. The next hold is twice as long. In the end a hold
 // lasts longer than the pods in the way, and meanwhile other gangs still start.
 //
-// Only pods that Cadre plans can be held back. kube-scheduler places all other pods.
+// Only pods that Cadre plans can be made to wait. kube-scheduler places all other pods.
 //
 // Pure: no clock, no I/O. Holds are not stored: a new leader finds them again from the time that the gang has waited,
 // which is in its condition Scheduled.

@@ -11,7 +11,7 @@
 
 enum {
     RANKS_PER_UNIT = 16, // to send a call to one more rank is much less work than to read one
-    SHORT_BODY = 1024,   // copies of longer bodies hold back the client as other arguments do
+    SHORT_BODY = 1024,   // copies of longer bodies pause the client as other arguments do
 };
 
 void call_set_charged(struct call *c, size_t charged)

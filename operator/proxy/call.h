@@ -100,7 +100,7 @@ struct call {
     // Bytes that are charged for the call and its records in the queues of its ranks, and how many of them are for
     // copies.
     size_t charged, copies;
-    size_t bookkeeping;     // the part of `charged` that does not hold back its client
+    size_t bookkeeping;     // the part of `charged` that does not pause its client
     struct stats_call stat; // until it is answered
     struct request req;     // call_new() sets all members above to 0
     struct call_rank ranks[];

@@ -15,7 +15,7 @@ enum { ARGS_MAX = 4096 }; // of the methods below, which are read at once
 
 static const char *const methods[] = {"group.info", "group.stats", "group.output", "group.kill"}; // and the changes
 
-// These answers cost no rank anything, so nothing else holds back a client that asks and does not read.
+// These answers cost no rank anything, so nothing else pauses a client that asks and does not read.
 static int check_reads(const struct session *s, struct err *err)
 {
     size_t waiting = s->peer.out->queue.bytes;

@@ -9,7 +9,7 @@
 
 // Returns true if the method is one of these requests. Names of a class's methods have no dot.
 bool group_request_is(const struct call_head *head);
-// Returns true if an object is deleted when this request is late. The calls of a client must not hold it back, so no
+// Returns true if an object is deleted when this request is late. The calls of a client must not delay it, so no
 // number of calls refuses it. GROUP_CHANGES_MAX does.
 bool group_request_keeps(const struct call_head *head);
 // Answers the request, or notes it. ROUTER_COLLECT: the record must be here whole. Negative: the caller refuses the

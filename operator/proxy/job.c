@@ -18,7 +18,7 @@ void job_begin(struct job *j, struct tenant *t)
         list_append(&t->router->with_jobs, &t->with_jobs);
 }
 
-// Returns the first job of the namespace whose turn it is. The next namespace is then first.
+// Returns the first job of the first namespace. The next namespace is then first.
 static struct job *next_job(struct router *r)
 {
     struct tenant *t = CONTAINER_OF(list_pop(&r->with_jobs), struct tenant, with_jobs);

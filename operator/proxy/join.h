@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins results that are batches while they arrive. The joined document has one tensor after the other, and for each
-// tensor the rows of one rank after the other. The ranks therefore take turns. If it is not yet the turn of a rank, the
-// rank is told to pause (answer.h) when a window of its result has arrived. The joined head is sent when all heads have
-// arrived, the end when all ranks have answered. Results that are whole, or have their tensors in different orders, are
-// joined when all ranks have answered.
+// tensor the rows of one rank after the other. While the rows of another rank come first, a rank is told to pause
+// (answer.h) when a window of its result has arrived. The joined head is sent when all heads have arrived, the end when
+// all ranks have answered. Results that are whole, or have their tensors in different orders, are joined when all ranks
+// have answered.
 #pragma once
 
 #include "operator/proxy/call.h"

@@ -232,7 +232,7 @@ static bool take_next(struct jsonrpc *j)
     return true;
 }
 
-// Checks a result. False: the namespace has used up its turn, and there is more to check.
+// Checks a result. False: the namespace has used up its part of the turn, and there is more to check.
 static bool look(struct jsonrpc *j)
 {
     struct tenant *t = j->session->tenant;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translates JSON-RPC 2.0 (subprotocol cadre.v1.json, HTTP POST) into the records of a session, and back. Text goes in,
 // text comes out; no I/O. Long messages and long results are not copied. They are checked in slices, so that they do
-// not hold up the loop, and the namespace pays for that with its turns. docs/calls.md has the methods and the codes of
-// errors. Batches are refused, because many requests may be in flight anyway.
+// not delay the loop, and the namespace pays for that with its part of each turn. docs/calls.md has the methods and the
+// codes of errors. Batches are refused, because many requests may be in flight anyway.
 #pragma once
 
 #include "common/wire/parts.h"
@@ -41,5 +41,5 @@ void jsonrpc_input_long(struct jsonrpc *j, struct blob *blob, const char *text, 
 bool jsonrpc_reads(const struct jsonrpc *j);
 // Returns the next answer, which the caller takes over. False: there is none, or it is not ready.
 bool jsonrpc_next(struct jsonrpc *j, struct parts *ret);
-bool jsonrpc_busy(const struct jsonrpc *j); // call jsonrpc_next() again in a later turn of the namespace
+bool jsonrpc_busy(const struct jsonrpc *j); // call jsonrpc_next() again in a later turn
 bool jsonrpc_idle(const struct jsonrpc *j); // nothing is in flight, and no answer waits

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A JSON-RPC message that arrived: its text and its tree. A short message is parsed at once. A long one is checked in
-// slices, and the namespace pays for that with its turns. Then all of it is parsed except the long values, which stay
-// where they are.
+// slices, and the namespace pays for that with its part of each turn. Then all of it is parsed except the long values,
+// which stay where they are.
 #pragma once
 
 #include "common/base/json_check.h"
@@ -26,7 +26,7 @@ struct jsonrpc_message { // {0}: there is none
 // Begins a long message. Takes a reference to the blob.
 void jsonrpc_message_begin(struct jsonrpc_message *m, struct blob *blob, const char *text, size_t len);
 void jsonrpc_message_done(struct jsonrpc_message *m);
-// Returns 1 if all of it was checked, 0 if the namespace has used up its turn, negative if it is not JSON.
+// Returns 1 if all of it was checked, 0 if the namespace has used up its part of the turn, negative if it is not JSON.
 int jsonrpc_message_read(struct jsonrpc_message *m, struct tenant *t, struct err *err);
 // Returns the tree. It lacks what is inside args, perRank and value, and inside long values.
 int jsonrpc_message_parse(const struct jsonrpc_message *m, struct arena *a, struct json **ret, struct err *err);

@@ -141,7 +141,7 @@ static int pick_any(struct request *q, const struct group *g, bool queued, struc
     if (task_stuck(g, q->lane, q->n_above))
         return err_set(
             err, ERR_CONFLICT,
-            "a deadlock: %s() waits for a slot of %s, and all slots are held by methods that wait for this call",
+            "a deadlock: %s() waits for a slot of %s, and all slots are taken by methods that wait for this call",
             q->method, g->key);
     return task_pick(g, q->lane, queued, &q->first) ? VERDICT_GO : VERDICT_QUEUE;
 }

@@ -24,7 +24,7 @@ struct request {
     int64_t attempt;    // 0 = any
     int64_t timeout_ms; // 0 = none
     uint32_t world;     // of the group when the request arrived
-    uint32_t n_above;   // slots that are held by methods that wait for this call (task.h)
+    uint32_t n_above;   // slots that are taken by methods that wait for this call (task.h)
     // As it was resolved:
     bool single;    // the answer is the result of one rank, not a list
     uint8_t lane;   // of its method, as the members have it
@@ -44,7 +44,7 @@ void request_read(const struct record_header *h, const struct call_head *head, c
 // The most ranks that can get it.
 uint32_t request_ranks(const struct request *q);
 // Resolves the request. Returns an enum request_verdict, or an error for the client. `s`: the request must not overtake
-// calls of this session that wait; NULL = it is the turn of this request. `queued`: it is the first of the requests
+// calls of this session that wait; NULL = this request is the first of them. `queued`: it is the first of the requests
 // that wait for a slot.
 int request_resolve(struct request *q, const struct group *g, const struct session *s, bool queued, struct err *err);
 // Writes why the call waits, for people.

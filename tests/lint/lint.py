@@ -86,32 +86,32 @@ BANNED = {
 }
 
 # Word -> where it is refused, what to say instead. Part of an identifier counts, too.
+DOCS = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "bench/README.md", "charts/", "docs/")
 CALLS = ("operator/gateway/", "operator/proxy/", "operator/local/", "operator/identity/", "cli/", "sdk/", "worker/", "examples/")
 RETIRED = (
     # On the wire the role is still "controller", and verl has a package of that name.
     (r'(?<!group_)(?<!single_)(?<!["a-z])controller(?!\w*\\?"|, agent)', CALLS, "client; a controller is a loop that reconciles"),
     (r"errand", ("",), "group change"),
-    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy|keeper)", ("operator/", "worker/", "tests/unit/operator/", "tests/unit/worker/"), "the word of the glossary (docs/architecture.md)"),
+    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy|keeper)", (*DOCS, "operator/", "worker/", "tests/unit/"), "the word of the glossary (docs/architecture.md)"),
     (r"(?i)(?<![a-z])deal_|struct deal\b|dealing out|(?<![a-z])deal(?:s|t)?[ _](?:[a-z]+[ _])?out(?![a-z])", ("",),
      "split, distribute, or dispatch plan"),
     (r"(?i)(?<![a-z])cut(?:s|ting)?[_ ](?:and[_ ]join|batch|columns|meta|pieces|rows|tensors)", ("",), "split"),
-    (r"(?<![a-z])(?:desk|porch|lookout|turnstile|teller|mishap|reins)(?![a-z])", ("operator/", "common/", "worker/", "sdk/"),
+    (r"(?<![a-z])(?:desk|porch|lookout|turnstile|teller|mishap|reins)(?![a-z])", (*DOCS, "operator/", "common/", "worker/", "sdk/"),
      "what it is or does"),
     (r"(?<![a-z])(?:party|neighbor|standby)(?![a-z])", ("worker/transfer/",), "participant, local sender, back buffer"),
     (r"(?<![a-z])tee(?![a-z])", ("operator/local/",), "output"),
     # The protocol has kept it: a member of PLACE, and the text of a key.
-    (r'meeting(?!/v1)(?!\\?")(?!`)', ("common/", "docs/", "operator/", "worker/"), "rendezvous"),
-    (r"lender|lending|borrower|(?<![a-z])(?:borrow|guest)(?![a-z])", ("worker/",), "object server, object fetch, peer"),
-    (r"(?i)lobby", ("docs/", "operator/", "sdk/"), "bootstrap group"),
-    (r"(?i)sighting|sighter", ("common/", "docs/", "operator/"), "report"),
+    (r'meeting(?!/v1)(?!\\?")(?!`)', (*DOCS, "common/", "operator/", "worker/"), "rendezvous"),
+    (r"lender|lending|borrower|(?<![a-z])(?:borrow|guest)(?![a-z])", (*DOCS, "worker/"), "object server, object fetch, peer"),
+    (r"(?i)lobby", (*DOCS, "operator/", "sdk/"), "bootstrap group"),
+    (r"(?i)sighting|sighter", (*DOCS, "common/", "operator/"), "report"),
     (r"(?i)reservation", ("",), "PlacementGroup, or bundles"),
     (r"(?i)(?<![a-z])(?:births?|crowd|glance|outlet|shun(?:s|ned)?|stretch(?:es)?|territory|tolls?|trials?|wards?)(?![a-z])",
-     ("common/", "operator/", "worker/", "tests/unit/operator/", "tests/unit/worker/"),
-     "the word of the glossary (docs/architecture.md)"),
+     (*DOCS, "common/", "operator/", "worker/", "tests/unit/operator/", "tests/unit/worker/"), "the word of the glossary (docs/architecture.md)"),
     (r"(?i)(?<![a-z])stall(?:s|ed)?(?![a-z])",
-     ("operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
+     (*DOCS, "operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
     (r"(?i)(?<![a-z])(?:archivist|blame[ds]?|greet(?:s|ed|ings?)?|hurr(?:y|ies)|last_words|lifelines?|seekers?|spare|story)(?![a-z])",
-     ("cli/", "common/", "operator/", "sdk/c/", "worker/"), "what it is or does"),
+     (*DOCS, "cli/", "common/", "operator/", "sdk/c/", "worker/"), "what it is or does"),
     (r"(?i)(?<![a-z])(?:openings?|sites?)(?![a-z])", ("operator/placement/",), "node, or candidate"),
     (r"struct (?:kept|known|own|returned|said|told)\b", ("",), "a noun"),
 )
@@ -217,15 +217,19 @@ def check_guard(path, text):
         yield line_of(text, m.start()), "guard", f"include guard {m.group(1)} is not CADRE_..._{stem}"
 
 
+def is_prose(path):
+    return PROSE.search(path) and path != "tests/lint/lint.py"
+
+
 def check_words(path, text):
-    for pattern, places, instead in RETIRED:
+    for pattern, places, instead in RETIRED if is_prose(path) else ():
         if path.startswith(places):
             for m in re.finditer(pattern, text):
                 yield line_of(text, m.start()), "word", f"{m.group(0)}: say {instead}"
 
 
 def check_phrases(path, text):
-    if PROSE.search(path) and path != "tests/lint/lint.py":
+    if is_prose(path):
         for pattern, instead in HARD if path.endswith(".md") else (*HARD, HARD_FIRST):
             for m in re.finditer(pattern, text, re.I):
                 yield line_of(text, m.start()), "phrase", f"{' '.join(m.group(0).split())}: say {instead} (docs/style.md)"
@@ -300,8 +304,7 @@ def check(path, text, exists):
     for m in UNFINISHED.finditer(text):
         yield line_of(text, m.start()), "unfinished", f"{m.group(1)}: do it, or open an issue"
     yield from check_phrases(path, text)
-    if path.endswith(CODE_SUFFIXES) and path != "tests/lint/lint.py":
-        yield from check_words(path, text)
+    yield from check_words(path, text)
     if path.endswith(C_SUFFIXES):
         yield from check_c(path, text, exists)
 
@@ -414,6 +417,11 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("deploy/a.yaml", "kind: Pod\n", ["spdx"]),
     ("bench/CMakeLists.txt", "project(x)\n", ["spdx"]),
     ("docs/a.md", "no header needed\n", []),
+    ("docs/a.md", "A reservation.\nIts seats. A stall; a third party, a web site, a controller.\n", ["word"] * 3),
+    ("docs/images/a.svg", "<text>errands</text>\n", ["word"]),
+    ("docs/man/a.1", "an errand\n", ["word"]),
+    ("examples/a.yaml", "# SPDX-License-Identifier: Apache-2.0\n# An errand\n", ["word"]),
+    ("docs/a.json", "an errand\n", []),
     ("docs/a.md", "TO" + "DO later\n", ["unfinished"]),
     ("docs/a.md", "A call, the ranks of\nwhich end. The name is that of a pod.\n", ["phrase", "phrase"]),
     ("docs/a.md", "Those of a pod, and those\nof a group, but not those that are of no use.\n", ["phrase", "phrase"]),

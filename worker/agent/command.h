@@ -35,7 +35,7 @@ struct command {
     size_t n_processes;
     // private
     unsigned refs;
-    struct arena arena; // holds everything
+    struct arena arena; // contains everything
 };
 
 bool command_is(unsigned record_type);                                              // this record is a command

@@ -45,13 +45,13 @@ struct self {
 
 struct polling {
     int64_t until_ms;
-    unsigned turns;
+    unsigned spins;
 };
 
 static void pause_a_moment(struct polling *p)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    if (++p->turns > SPINS)
+    if (++p->spins > SPINS)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 

@@ -360,7 +360,7 @@ static int wait_for(struct device *d, poll_fn poll, void *what, int64_t limit_ms
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     int64_t begun = clock_mono_ms(&clock_system);
     int done;
-    for (unsigned turns = 0; (done = poll(d, what, err)) == 0; turns++) {
+    for (unsigned spins = 0; (done = poll(d, what, err)) == 0; spins++) {
         if (canceled && atomic_load(canceled))
             return err_set(err, ERR_CANCELED, "canceled while the device worked");
         if (clock_mono_ms(&clock_system) - begun > limit_ms)
@@ -368,7 +368,7 @@ static int wait_for(struct device *d, poll_fn poll, void *what, int64_t limit_ms
                            "the GPU was not done within %" PRId64 " ms: a kernel on it may never end, or it hangs: "
                            "'kubectl cadre stack' shows what the rank runs, nvidia-smi what the GPU does",
                            limit_ms);
-        if (turns > SPINS)
+        if (spins > SPINS)
             clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
     }
     return MIN(done, 0);

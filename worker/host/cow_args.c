@@ -16,11 +16,11 @@ enum { LOOK_AT = 512 };                         // pages at a time
 
 struct cow_args {
     struct list link;
-    struct area *area; // the call's; after cow_args_end(), this struct holds a reference
+    struct area *area; // the call's; after cow_args_end(), this struct has a reference
     char *data;
     char *from; // whole pages
     size_t len;
-    bool held, called; // held: by the program; called: by the call
+    bool in_program, in_call; // who may still use it
     bool clean;
 };
 
@@ -92,8 +92,8 @@ struct cow_args *cow_args_new(struct area *a, const char *data, size_t len)
                          .data = a->own + at,
                          .from = a->own + begin,
                          .len = (at + len + page() - 1) / page() * page() - begin,
-                         .held = true,
-                         .called = true};
+                         .in_program = true,
+                         .in_call = true};
     struct cow_args *s = NULL;
     pthread_mutex_lock(&mapped.lock);
     if (mapped.kept < COW_ARGS_KEPT_MAX && is_free(n.from, n.len)) {
@@ -117,7 +117,7 @@ void cow_args_settle(struct cow_args *s)
     if (!s)
         return;
     pthread_mutex_lock(&mapped.lock);
-    s->clean = !s->held;
+    s->clean = !s->in_program;
     pthread_mutex_unlock(&mapped.lock);
     if (s->clean)
         clean(s);
@@ -128,8 +128,8 @@ void cow_args_settle(struct cow_args *s)
 void cow_args_let_go(struct cow_args *s)
 {
     pthread_mutex_lock(&mapped.lock);
-    s->held = false;
-    if (!s->called && !mapped.child) {
+    s->in_program = false;
+    if (!s->in_call && !mapped.child) {
         clean(s);
         mapped.kept -= s->len;
         list_remove(&s->link);
@@ -160,8 +160,8 @@ void cow_args_end(struct cow_args *s)
     if (!s)
         return;
     pthread_mutex_lock(&mapped.lock);
-    s->called = false;
-    if (s->held) {
+    s->in_call = false;
+    if (s->in_program) {
         area_ref(s->area);
         mapped.kept += s->len;
     } else {
@@ -169,9 +169,9 @@ void cow_args_end(struct cow_args *s)
             clean(s);
         list_remove(&s->link);
     }
-    bool held = s->held;
+    bool in_program = s->in_program;
     pthread_mutex_unlock(&mapped.lock);
-    if (!held)
+    if (!in_program)
         free(s);
 }
 
@@ -181,7 +181,7 @@ static void own_all(void)
 {
     LIST_FOREACH(l, &mapped.all) {
         const struct cow_args *s = CONTAINER_OF(l, struct cow_args, link);
-        if (s->held && s->called)
+        if (s->in_program && s->in_call)
             own(s);
     }
 }

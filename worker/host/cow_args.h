@@ -13,7 +13,7 @@
 
 struct cow_args;
 
-// The program and the call hold it. The blob of the call keeps the area until cow_args_end(). NULL: the program has to
+// The program and the call use it. The blob of the call keeps the area until cow_args_end(). NULL: the program has to
 // copy. Any thread.
 struct cow_args *cow_args_new(struct area *a, const char *data, size_t len);
 char *cow_args_data(const struct cow_args *s);

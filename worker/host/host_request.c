@@ -172,32 +172,32 @@ static void on_deadline(void *ctx)
         destroy(r, NULL);
 }
 
-struct turn { // the method that wants to run
+struct method_lane { // of the method that wants to run
     const struct request_owner *owner;
     unsigned lane;
 };
 
-static bool holds_the_thread(void *ctx, const char *role, const char *method)
+static bool uses_the_thread(void *ctx, const char *role, const char *method)
 {
-    const struct turn *t = ctx;
+    const struct method_lane *wanted = ctx;
     struct err ignored = ERR_INIT;
-    const struct role *other = roles_find(t->owner->roles, role, &ignored);
-    return other && instance_lane(other->instance, method) == t->lane;
+    const struct role *other = roles_find(wanted->owner->roles, role, &ignored);
+    return other && instance_lane(other->instance, method) == wanted->lane;
 }
 
 // A method that waits for this call may occupy the only thread that this call could run on.
 static int check_cycle(const struct request_owner *owner, const struct request_what *what, const struct call_head *head,
                        struct arena *a, struct err *err)
 {
-    struct turn turn = {owner, instance_lane(what->role->instance, what->method->name)};
+    struct method_lane wanted = {owner, instance_lane(what->role->instance, what->method->name)};
     struct via_entry here;
     struct json *via;
     if (!head->via || !owner->client || !nested_client_where(owner->client, &here.ns, &here.group, &here.rank) ||
-        method_executor_lane_size(owner->executor, turn.lane) > 1)
+        method_executor_lane_size(owner->executor, wanted.lane) > 1)
         return 0;
     if (json_parse(head->via, head->via_len, NULL, a, &via, err) < 0)
         return err->code;
-    int at = via_find(via, &here, a, holds_the_thread, &turn);
+    int at = via_find(via, &here, a, uses_the_thread, &wanted);
     if (at < 0)
         return 0;
     _cleanup_(buf_done) struct buf way = BUF_INIT(512);

@@ -47,7 +47,7 @@ struct mover {
     size_t n;
     struct mover_peer **sources, **takers; // by their numbers; NULL = that rank is not a peer
     uint32_t n_from, n_to;
-    size_t turn; // the peer whose memory this rank reads or writes next
+    size_t first_direct; // the peer whose memory this rank reads or writes first
     struct pollfd *polled;
     struct local_sender_room *room; // of a receiver
     struct window *window;          // of a relay, or of a receiver that senders write to
@@ -167,7 +167,7 @@ struct mover *mover_new(const struct mover_config *config)
     for (uint32_t i = 0; i < m->n_to; i++)
         m->takers[i] = add_peer(m, true, i, !config->sends);
     size_t direct = config->sends ? m->n : sources;
-    m->turn = direct ? config->rank % direct : 0; // ranks begin with different peers
+    m->first_direct = direct ? config->rank % direct : 0; // ranks begin with different peers
     if (!config->sends)
         open_window(m, m->n > sources);
     return m;
@@ -477,11 +477,11 @@ static int step_peer(struct mover *m, struct mover_peer *p, bool directly, struc
     return r < 0 ? err_wrap(err, "%s", p->name) : 0;
 }
 
-// Returns the next peer in turn whose memory this rank can read or write now. NULL = there is none.
+// Returns the next peer whose memory this rank can read or write now. NULL = there is none.
 static struct mover_peer *next_direct(struct mover *m)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct mover_peer *p = &m->peers[(m->turn + i) % m->n];
+        struct mover_peer *p = &m->peers[(m->first_direct + i) % m->n];
         bool direct = p->gives ? p->local_receiver != NULL : p->local_sender && !p->writes;
         if (direct && p->cursor.i < p->cursor.until)
             return p;

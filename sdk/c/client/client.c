@@ -300,7 +300,7 @@ static void time_out_waiting(struct cadre_client *c, struct pending *p)
 {
     struct err err = ERR_INIT;
     bool up = c->uplinks.now->state == UPLINK_UP;
-    if (!p->timeout_ms && up) { // the call waits for its turn, and may wait for ever
+    if (!p->timeout_ms && up) { // the call waits for earlier ones, and may wait for ever
         deadlines_add(&c->deadlines, &p->deadline, now_ms() + c->settings.unreachable_ms);
         return;
     }

@@ -17,7 +17,7 @@ _ANSWER_S, _AGAIN_S = 10, 1
 _UNKNOWN_S = 90
 _PAUSE_S, _PAUSE_MAX_S = 5, 20  # before what was not found is asked for again
 _MISSING_AT_ONCE = 100  # most objects that were not found may have been deleted long ago: they do not hold up the others
-_WORDS = {"group": "group", "placementGroup": "pool"}
+_WORDS = {"group": "group", "placementGroup": "PlacementGroup"}
 
 
 def _warn(text):

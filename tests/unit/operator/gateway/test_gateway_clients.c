@@ -103,7 +103,7 @@ static void test_answers_of_our_own_wait_only_up_to_a_mark(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// One message contains all calls. A namespace has its turn, and the rest waits for the next turn. A client that reads
+// One message contains all calls. A namespace uses up its part of a turn, and the rest waits. A client that reads
 // gets all answers.
 static void test_expensive_requests_take_turns(void **state)
 {

@@ -260,7 +260,7 @@ static void test_a_post_waits_for_the_turn_of_its_namespace(void **state)
     assert_answer(gateway_post(&f, "/v1/namespaces/web/workergroups/llama", "alice", CALL("[10]")), "HTTP/1.1 200 ",
                   "there is no WorkerGroup web/llama");
     assert_false(list_empty(&f.gateway->behind_posts));
-    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).posts == 0); // and it has its turn in the end
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).posts == 0); // it is answered in the end
     assert_true(tenant_has_turn(t));
     close(fd);
     GATEWAY_UNTIL(&f, gateway_idle(f.gateway));

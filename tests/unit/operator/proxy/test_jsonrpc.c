@@ -282,7 +282,7 @@ static void a_long_result_is_looked_at_in_turns_of_its_namespace(void **state)
         for (; !jsonrpc_next(&d->j, &text); turns++) {
             assert_true(jsonrpc_busy(&d->j));
             assert_false(jsonrpc_idle(&d->j));
-            assert_false(tenant_has_turn(d->j.session->tenant)); // it has used up its turn
+            assert_false(tenant_has_turn(d->j.session->tenant)); // it has used up its part
             (void)tenants_next_turn(&d->f.router);
         }
         assert_in_range(turns, LEN / SLICE, LEN / SLICE + 2);

@@ -238,7 +238,7 @@ static void they_outlive_a_restart_but_not_the_group(void **state)
     hears_about(w, "6 ERROR UNAVAILABLE", "takes no calls: it has failed");
 }
 
-static void a_task_whose_callers_hold_all_slots_is_refused(void **state)
+static void a_task_whose_callers_take_all_slots_is_refused(void **state)
 {
     struct world *w = *state;
     uint32_t arg;
@@ -247,8 +247,8 @@ static void a_task_whose_callers_hold_all_slots_is_refused(void **state)
     sends_group(w, 1, "{\"method\":\"task\"}", "[1]");
     takes(w, 3, &arg);
     sends_group(w, 2, "{\"method\":\"task\",\"via\":[\"ml/llama/3/task\"]}", "[2]");
-    hears(w, "2 ERROR CONFLICT a deadlock: task() waits for a slot of ml/llama, and all slots are held by methods that "
-             "wait for this call");
+    hears(w, "2 ERROR CONFLICT a deadlock: task() waits for a slot of ml/llama, and all slots are taken by methods "
+             "that wait for this call");
     sends_group(w, 3, "{\"method\":\"ask\",\"via\":[\"ml/llama/3/task\"]}", "[3]"); // has slots of its own
     takes(w, 3, &arg);
     assert_int_equal(arg, 3);
@@ -290,7 +290,7 @@ int main(void)
         TASK_TEST(what_waits_without_a_deadline_has_one_all_the_same),
         TASK_TEST(the_death_of_a_rank_costs_its_own_tasks_only),
         TASK_TEST(they_outlive_a_restart_but_not_the_group),
-        TASK_TEST(a_task_whose_callers_hold_all_slots_is_refused),
+        TASK_TEST(a_task_whose_callers_take_all_slots_is_refused),
         TASK_TEST(what_cannot_run_is_refused_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,10 +54,10 @@ class KeptOutput(unittest.TestCase):
 
     def test_a_program_ends_if_the_process_that_keeps_its_output_is_killed(self):
         self.write("program.py", "import os, time; open('.pid', 'w').write(f'{os.getpid()} '); time.sleep(600)")
-        with subprocess.Popen(self.command("--kept"), cwd=self.folder, env=self.environment()) as keeper:
+        with subprocess.Popen(self.command("--kept"), cwd=self.folder, env=self.environment()) as process:
             while not (pid := self.read(".pid")).endswith(" "):
                 time.sleep(0.05)
-            keeper.kill()
+            process.kill()
         while self.runs(int(pid)):
             time.sleep(0.05)
 
