@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The same groups of 8 pods by bare pods, LeaderWorkerSet, JobSet and Cadre, each beside bare pods that are pinned to
-# their nodes, on a cluster of its own with 1,000 fake nodes of 8 GPUs. Prints rows of the table in
-# docs/benchmarks/peers.md.
+# their nodes, on a cluster of its own with 1,000 fake nodes of 8 GPUs. Prints a table of the managers that
+# it ran. Merge it by hand into the table of docs/benchmarks/peers.md.
 # Needs root, 4 GB of memory and a machine with nothing else to do; 100 groups take about ten minutes.
 #   bench/peers/run.sh [OPTION]...
 #   --groups N        groups at once (100); 1000 fill the cluster and take an hour

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOKS_US 500 // looks may deal with events alone for this long, then libuv gets a turn
+#define LOOKS_US 500 // looks may deal with events alone for this long, then libuv polls
 
 struct loop {
     uv_loop_t uv;

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define READS_A_TURN 4 // into buffers, then others get a turn
+#define READS_A_TURN 4 // into buffers, then others read
 #define BUFFER_MIN ((size_t)16 << 10)
 #define FRAME_BYTES ((size_t)256) // a frame counts as at least this many bytes
 
@@ -82,7 +82,7 @@ static void end(struct ws_session *s)
     s->receiver->on->ended(s);
 }
 
-// False: nothing more is there now, or others get a turn first. *wave: bytes without a buffer of their own.
+// False: nothing more is there now, or others read first. *wave: bytes without a buffer of their own.
 static bool read_once(struct ws_session *s, size_t *wave, size_t *bytes)
 {
     struct ws_server *server = s->connection->server;

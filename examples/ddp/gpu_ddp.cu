@@ -52,8 +52,8 @@ cadre_result device_open(cadre_worker *worker)
     }
     int driver = 0;
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-        cadre_create_fail(worker, "there is no CUDA driver (libcuda.so.1) here: has this machine a GPU and its driver, "
-                                  "and does the pod, if it is one, ask for nvidia.com/gpu?");
+        cadre_create_fail(worker, "there is no CUDA driver (libcuda.so.1): is there a GPU driver on this machine? In a "
+                                  "cluster, the pod must also request nvidia.com/gpu");
         return CADRE_NO_DEVICE;
     }
     cudaError_t error = cudaSetDevice(cadre_device(worker));

@@ -23,8 +23,8 @@ cadre_result explain(cadre_worker *worker, const char *doing, cudaError_t error)
     int driver = 0;
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
         cadre_create_fail(worker,
-                          "there is no CUDA driver (libcuda.so.1) here: has this machine a GPU and its driver, and "
-                          "does the pod, if it is one, ask for nvidia.com/gpu?");
+                          "there is no CUDA driver (libcuda.so.1): is there a GPU driver on this machine? In a "
+                          "cluster, the pod must also request nvidia.com/gpu");
         return CADRE_NO_DEVICE;
     }
     cadre_create_fail(worker, "GPU %d: %s: %s (%s)", cadre_device(worker), doing, cudaGetErrorString(error),

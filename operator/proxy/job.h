@@ -2,7 +2,7 @@
 // Long work on the bytes of a call, for example JSON of megabytes that is split or joined, or thousands of
 // references. The work is done in steps, one in each turn of the loop (fiber.h). The namespace pays for it with its
 // part of each turn. One job runs at a time, because no quota is charged for the memory that it needs besides its
-// input. Each namespace with work gets one job done before a namespace gets its next one done.
+// input. One job of each namespace runs, then the next one of each.
 #pragma once
 
 #include "common/base/list.h"

@@ -40,7 +40,7 @@ struct join {
     uint32_t n, begun;
     bool started, whole; // whole: all sources are put together, and everything is sent at the end
     bool in_order;       // the document needs the segments of each source in their order
-    struct scatter doc;  // what to send: segments of the sources in order
+    struct scatter doc;  // what to send: segments of one source after the other
     struct blob *own;
     size_t part, part_sent;
     uint32_t *index; // of each rank's source; UINT32_MAX = its result is not part of the answer
@@ -359,7 +359,7 @@ static size_t take_whole(const struct call *c, struct join *j)
     return len;
 }
 
-// Decides how the sources continue: in order, or put together.
+// Decides how the sources continue: one after the other, or put together.
 static int finish_start(struct join *j, struct err *err)
 {
     int r = charge(j, err);

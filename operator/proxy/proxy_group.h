@@ -57,7 +57,7 @@ struct group {
     struct group_rank *ranks; // world size of them
     struct group *bootstrap;  // NULL = no rank has waited for code
     uint32_t n_connected;
-    uint32_t last_any;       // counts calls to any rank, so that equally busy ranks get one after the other
+    uint32_t last_any;       // counts calls to any rank, so that equally busy ranks take turns
     struct ranking *ranking; // of the connected members
     struct list members;     // all that refer to the group, by rank: connected, replaced, or about to be freed
     struct list calls;       // all calls without an answer

@@ -44,8 +44,8 @@ void request_read(const struct record_header *h, const struct call_head *head, c
 // The most ranks that can get it.
 uint32_t request_ranks(const struct request *q);
 // Resolves the request. Returns an enum request_verdict, or an error for the client. `s`: the request must not overtake
-// calls of this session that wait; NULL = this request is the first of them. `queued`: it is the first of the requests
-// that wait for a slot.
+// calls of this session that wait; NULL = no earlier call waits. `queued`: it is the first of the requests that wait
+// for a slot.
 int request_resolve(struct request *q, const struct group *g, const struct session *s, bool queued, struct err *err);
 // Writes why the call waits, for people.
 void request_explain_wait(const struct request *q, const struct group *g, struct buf *out);

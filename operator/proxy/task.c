@@ -5,7 +5,7 @@
 #include "common/wire/via.h"
 #include "operator/proxy/ranking.h"
 
-struct slots { // slots of a method's lane that methods in `via` take
+struct slots { // slots of a method's lane that methods in `via` occupy
     const struct member *member;
     const struct member_method *method;
     uint32_t n;

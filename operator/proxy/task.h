@@ -15,6 +15,6 @@ uint32_t task_above(const struct group *g, const struct call_head *h);
 // Picks the rank for a call of this lane. False: the call has to wait for a slot. `queued`: it is the first of those
 // that wait.
 bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_rank);
-// Returns true if methods that wait for the call take every slot, so that it would never run.
+// Returns true if methods that wait for the call occupy every slot, so that it would never run.
 bool task_stuck(const struct group *g, uint8_t lane, uint32_t n_above);
 void task_explain(const struct group *g, uint8_t lane, struct buf *out); // writes why a task waits

@@ -17,7 +17,8 @@ enum { TENANT_TURN = 512, TENANT_UNIT_BYTES = 128, TENANT_OWES = 1024 };
 // long. After this much work, only a namespace that has done nothing in the turn may still do a little.
 enum { TENANT_TURN_MAX = 2 * TENANT_TURN };
 
-// If many calls must be ended or sent, namespaces take turns. This is the number of calls per turn.
+// If many calls must be ended or sent, namespaces take turns. Each time, this many calls of one namespace are
+// handled.
 enum { TENANT_PART = 16 };
 
 struct tenant {

@@ -13,6 +13,6 @@ int64_t wait_left(const struct gang_memory *m, struct plan *p, enum wait_kind ki
 // The same, but notes the wait in *ret.
 int64_t wait_of(const struct gang_memory *m, enum wait_kind kind, int64_t token, int64_t began_ms, int64_t limit_ms,
                 int64_t now_ms, struct wait *ret);
-enum { WAIT_RETRY_FIRST_MS = 1000, WAIT_RETRY_MAX_MS = 60 * 1000 }; // the pauses before a gang is created again
 // The pause before try n (n = 1, 2, ...): initial * 2^(n-1), at most max, plus up to a tenth of jitter drawn from seed.
 int64_t wait_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed);
+enum { WAIT_RETRY_FIRST_MS = 1000, WAIT_RETRY_MAX_MS = 60 * 1000 }; // the first and the longest pause after a failure

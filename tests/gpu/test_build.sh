@@ -172,8 +172,8 @@ if [[ -e /dev/nvidiactl || -e /dev/dxg ]] || ldconfig -p | grep -q 'libcuda\.so\
     skip "a node without a driver is named" "this machine has one"
     skip "... by a model, too" "this machine has one"
 else
-    check "a node without a driver is named" fails_with 66 "there is no CUDA driver (libcuda.so.1) here" CADRE_DEVICE=0
-    check "... by a model, too" fails_as gpu_ddp MLP 66 "there is no CUDA driver (libcuda.so.1) here" CADRE_DEVICE=0
+    check "a node without a driver is named" fails_with 66 "there is no CUDA driver (libcuda.so.1)" CADRE_DEVICE=0
+    check "... by a model, too" fails_as gpu_ddp MLP 66 "there is no CUDA driver (libcuda.so.1)" CADRE_DEVICE=0
 fi
 mkdir "$dir/gpu"
 echo "version 11000" >"$dir/gpu/control"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program describes a group and its pods; the same description as objects."""
+"""Groups and pods that a program describes become the objects that it would write by hand."""
 
 import unittest
 

@@ -39,7 +39,7 @@ class Forked:
         return sys.modules["heavy"].THRESHOLD, _THRESHOLD, gc.get_threshold()[0]
 
     def place(self):
-        """Returns which process this is, and which one imported the module: another one, if this one was forked."""
+        """Returns this process and the process that imported the module. Only in a fork, they differ."""
         heavy = sys.modules.get("heavy")
         return {"rank": int(os.environ["RANK"]), "pid": os.getpid(), "parent": os.getppid(), "session": os.getsid(0),
                 "imported_by": heavy and heavy.PID, "with_rank": heavy and heavy.IMPORTED_WITH_RANK,
