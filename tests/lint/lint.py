@@ -86,7 +86,7 @@ BANNED = {
 }
 
 # Word -> where it is refused, what to say instead. Part of an identifier counts, too.
-DOCS = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "bench/README.md", "charts/", "docs/")
+DOCS = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "bench/README.md", "charts/", "crds/", "docs/")
 CALLS = ("operator/gateway/", "operator/proxy/", "operator/local/", "operator/identity/", "cli/", "sdk/", "worker/", "examples/")
 RETIRED = (
     # On the wire the role is still "controller", and verl has a package of that name.
@@ -133,9 +133,10 @@ HARD = (
     (r"\bsuch" + GAP + r"that\b", "so that, or two sentences"),
     (r"(?-i:\b(?:Nor|Never|Nowhere|Only" + GAP + r"then|So))" + GAP + r"(?:is|are|does|do|has|have|can)\b(?!" + GAP + "to)",
      "the subject first"),
+    (r"(?-i:(?m:^[ \t]*//[ \t](?:What|Who|Whose|Of)[ \t](?!to do)))", "a noun or a verb first"),
 )
-# The beginning of a comment or of a docstring. A question may be a heading.
-HARD_FIRST = (r"(?-i:(?m:^[ \t]*(?://[ \t]|#[ \t]|\"{3})(?:What|Who|Whose|Of)[ \t](?!to do)(?![^\n]*\?(?:\"{3})?$)))",
+# The beginning of a comment with # or of a docstring; not in Markdown, where # is a heading. A question may be one, too.
+HARD_FIRST = (r"(?-i:(?m:^[ \t]*(?:#[ \t]|\"{3})(?:What|Who|Whose|Of)[ \t](?!to do)(?![^\n]*\?(?:\"{3})?$)))",
               "a noun or a verb first")
 
 # In these folders the files that include each other form no circle, so that each can be read after those that it uses. A
